@@ -1,0 +1,39 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(PAWL_CCACHE ccache)
+if(PAWL_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PAWL_CCACHE})
+endif()
+find_program(PAWL_MOLD mold)
+if(PAWL_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# Every library and program of ours goes through pawl_target, so that warnings are errors in all of our
+# code and in nothing else.
+function(pawl_target name)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+                         -Wno-missing-field-initializers)
+  if(PAWL_SANITIZE)
+    target_compile_options(${name} PRIVATE -fsanitize=${PAWL_SANITIZE} -fno-omit-frame-pointer
+                           -fno-sanitize-recover=undefined)
+    target_link_options(${name} PUBLIC -fsanitize=${PAWL_SANITIZE})
+    target_compile_options(${name} PRIVATE -Wno-maybe-uninitialized -Wno-restrict -Wno-tsan)
+  endif()
+endfunction()
+
+function(pawl_library name)
+  add_library(${name} STATIC ${ARGN})
+  pawl_target(${name})
+endfunction()
+
+function(pawl_executable name)
+  add_executable(${name} ${ARGN})
+  pawl_target(${name})
+endfunction()

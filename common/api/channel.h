@@ -1,0 +1,81 @@
+// Messages between a launcher and a training process over the inherited SOCK_SEQPACKET socket (contract.h
+// kEnvChannelFd): one JSON object a packet, field "type" = the struct's name in snake_case. Knows nothing of Kubernetes.
+// Order: the process sends Hello; the launcher answers Welcome when the generation is committed and all ranks said
+// Hello; training starts. Unknown fields and unknown types are ignored, so that both sides can grow.
+//
+// Checkpoints: the process asks for buffers with Buffers; the launcher answers with two memfds of that size. The process
+// fills a free one with one whole safetensors file (its shard) and sends Sealed; the launcher writes it to storage in
+// the background, and sends Released when the buffer may be filled again. A checkpoint is published by the leading
+// launcher when every rank's shard of that step is on storage and the step is confirmed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace pawl::api::channel {
+
+// ---- training process → launcher
+struct Hello {
+  int version = 1;
+  int rank = 0;
+  std::uint16_t data_port = 0;  // where this rank listens for its peers (0: it needs none)
+  std::string config_hash;      // must be equal on all ranks
+};
+struct Buffers {
+  std::uint64_t bytes = 0;  // size of each of the two
+};
+struct Sealed {
+  int buffer = 0;  // 0 or 1
+  std::int64_t step = 0;
+  std::uint64_t bytes = 0;     // of the file, from the buffer's start
+  std::string manifest_json;  // rank 0: the trainer's part of the manifest (cursor, seed, tensors, …); else ""
+};
+struct Report {           // rank 0, after each confirmed step
+  std::int64_t step = 0;  // the newest confirmed step
+  std::int64_t total_steps = 0;
+  double loss = 0;
+  double samples_per_second = 0, tokens_per_second = 0;
+  std::int64_t epoch = 0;
+  std::string note;  // one line for people, e.g. the validation result; usually ""
+};
+struct Done {  // after the closing barrier; the process exits 0 afterwards
+  std::int64_t step = 0;
+};
+
+// ---- launcher → training process
+struct PeerAddress {
+  int rank = 0;
+  std::string address;  // "10.0.0.1:41001"
+};
+struct Welcome {
+  int rank = 0, world_size = 1, local_rank = 0;
+  std::int64_t attempt = 0, generation = 0;
+  std::int64_t start_step = 0;      // load this step's checkpoint; 0: start fresh
+  std::string load_uri;             // directory of that checkpoint, "" when fresh
+  std::string key;                  // hex; authenticates data-plane connections of this generation
+  std::vector<PeerAddress> peers;   // of all ranks, by rank
+  int checkpoint_seconds = 60;
+};
+struct BuffersReady {};  // with two file descriptors
+struct Released {
+  int buffer = 0;
+};
+struct CheckpointNow {};  // seal a checkpoint of the next confirmed step, then go on
+struct Stop {             // finish the step, seal a checkpoint if is_saving, exit kExitRetry
+  bool is_saving = true;
+};
+
+using FromProcess = std::variant<Hello, Buffers, Sealed, Report, Done>;
+using ToProcess = std::variant<Welcome, BuffersReady, Released, CheckpointNow, Stop>;
+
+std::string encode(const FromProcess& message);
+std::string encode(const ToProcess& message);
+// Invalid for text that is no message; a type this side does not know is NotFound: ignore it.
+Result<FromProcess> decode_from_process(const std::string& text);
+Result<ToProcess> decode_to_process(const std::string& text);
+
+}  // namespace pawl::api::channel

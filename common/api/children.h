@@ -1,0 +1,38 @@
+// The objects that a TrainingJob owns, as the JSON to create: names, labels, owner references, environment, injection.
+// Pure and deterministic: the same job, attempt and slot give the same bytes.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "common/api/types.h"
+#include "common/base/result.h"
+
+namespace pawl::api {
+
+struct ChildOptions {
+  std::string launcher_image;       // injected by an init container; empty: the worker image has pawl-launch in PATH
+  std::string native_worker_image;  // image of Native jobs without a template
+  // `pawl run`: no service account token volumes, no injection; command starts `launcher_path -- …`.
+  bool is_local = false;
+  std::string launcher_path = "pawl-launch";
+  std::string trainer_path = "pawl-train";
+};
+
+std::string child_name(const TrainingJob& job);  // "<job>-pawl-worker"
+std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n);
+// "pawl.dev/job-uid=<uid>": selects every pod of the job.
+std::string pod_selector(const TrainingJob& job);
+// processesPerWorker, resolved: the number, else the GPUs of the worker container, else 1.
+int processes_per_worker(const TrainingJob& job);
+
+nlohmann::json service_account_of(const TrainingJob& job);
+nlohmann::json role_of(const TrainingJob& job);
+nlohmann::json role_binding_of(const TrainingJob& job);
+nlohmann::json disruption_budget_of(const TrainingJob& job);
+nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);
+// restartPolicy Never; the launcher wraps the worker container's command; template's own values win where both set one.
+Result<nlohmann::json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slot, int n,
+                                     const ChildOptions& options);
+
+}  // namespace pawl::api

@@ -1,0 +1,75 @@
+// Every name that two programs of Pawl share: group, labels, annotations, environment variables, paths, ports and exit
+// codes. Also what users may rely on. Versioned: a launcher refuses another kContractVersion.
+#pragma once
+
+namespace pawl::api {
+
+inline constexpr int kContractVersion = 1;
+
+inline constexpr char kGroup[] = "pawl.dev";
+inline constexpr char kVersion[] = "v1alpha1";
+inline constexpr char kApiVersion[] = "pawl.dev/v1alpha1";
+
+// Labels on every child object. The job's UID selects; its name is for people.
+inline constexpr char kLabelManagedBy[] = "app.kubernetes.io/managed-by";  // = "pawl"
+inline constexpr char kManagedBy[] = "pawl";
+inline constexpr char kLabelJobName[] = "pawl.dev/job";
+inline constexpr char kLabelJobUid[] = "pawl.dev/job-uid";
+inline constexpr char kLabelAttempt[] = "pawl.dev/attempt";
+inline constexpr char kLabelSlot[] = "pawl.dev/slot";                // index of the worker in the gang
+inline constexpr char kLabelIncarnation[] = "pawl.dev/incarnation";  // n of the slot
+
+// Autoscalers must not move a running gang.
+inline constexpr char kAnnotationClusterAutoscaler[] = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+inline constexpr char kAnnotationKarpenter[] = "karpenter.sh/do-not-disrupt";
+
+// What the operator gives the launcher in the worker container's environment.
+inline constexpr char kEnvJobName[] = "PAWL_JOB_NAME";
+inline constexpr char kEnvJobUid[] = "PAWL_JOB_UID";
+inline constexpr char kEnvNamespace[] = "PAWL_NAMESPACE";      // from fieldRef metadata.namespace
+inline constexpr char kEnvPodName[] = "PAWL_POD_NAME";         // from fieldRef metadata.name
+inline constexpr char kEnvPodUid[] = "PAWL_POD_UID";           // from fieldRef metadata.uid
+inline constexpr char kEnvPodIp[] = "PAWL_POD_IP";             // from fieldRef status.podIP
+inline constexpr char kEnvNodeName[] = "PAWL_NODE_NAME";       // from fieldRef spec.nodeName
+inline constexpr char kEnvAttempt[] = "PAWL_ATTEMPT";
+inline constexpr char kEnvSlot[] = "PAWL_SLOT";
+inline constexpr char kEnvRuntime[] = "PAWL_RUNTIME";          // Native, Torch, Custom
+inline constexpr char kEnvProcesses[] = "PAWL_PROCESSES";      // processesPerWorker, a number
+inline constexpr char kEnvCheckpointUri[] = "PAWL_CHECKPOINT_URI";
+inline constexpr char kEnvCheckpointSeconds[] = "PAWL_CHECKPOINT_SECONDS";  // 0 = auto
+inline constexpr char kEnvCheckpointKeep[] = "PAWL_CHECKPOINT_KEEP";
+inline constexpr char kEnvTrainerConfig[] = "PAWL_TRAINER_CONFIG";  // Native: runtime.config as JSON
+inline constexpr char kEnvTokenFile[] = "PAWL_TOKEN_FILE";     // projected token, audience kTokenAudience
+inline constexpr char kEnvHealthPort[] = "PAWL_HEALTH_PORT";
+// Only where the API server is not the cluster's (`pawl run`): "http://127.0.0.1:1234".
+inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";
+inline constexpr char kEnvTerminationLog[] = "PAWL_TERMINATION_LOG";  // default /dev/termination-log
+
+// What the launcher gives the training process, beside torchrun's variables (RANK, LOCAL_RANK, WORLD_SIZE, …).
+inline constexpr char kEnvChannelFd[] = "PAWL_CHANNEL_FD";  // number of the inherited socket
+
+inline constexpr char kTokenAudience[] = "pawl-launcher";
+inline constexpr char kTokenMountPath[] = "/var/run/pawl/token";      // directory of the projected volume
+inline constexpr char kTokenFileName[] = "token";
+inline constexpr char kInjectMountPath[] = "/pawl";                    // the injected launcher
+inline constexpr int kHealthPort = 8471;                              // /healthz and /readyz of the launcher
+inline constexpr int kOperatorHealthPort = 8080;                      // /healthz, /readyz, /metrics
+
+// Exit codes of a launcher (and of a training process that knows us).
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitRetry = 75;     // not this process's fault: checkpointed or a victim; run me again
+inline constexpr int kExitDrained = 86;   // left the gang on request
+inline constexpr int kExitFatal = 93;     // never restart: the configuration cannot work
+inline constexpr int kExitUser = 1;
+
+// Limits that schema, validation and code share.
+inline constexpr int kJobNameMax = 46;
+inline constexpr int kReplicasMax = 2048;
+inline constexpr int kProcessesMax = 64;
+inline constexpr int kLogTailBytesMax = 2048;
+inline constexpr int kMessageBytesMax = 1024;
+
+// Names of a job's children: the ServiceAccount, Role, RoleBinding and PodDisruptionBudget are "<job>-pawl-worker",
+// the WorkerGroup has the job's name, pods are "<job>-<attempt>-<slot>-<n>".
+
+}  // namespace pawl::api

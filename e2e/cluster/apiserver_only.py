@@ -1,0 +1,95 @@
+"""etcd and kube-apiserver on free loopback ports, for tests of an API client.
+
+No network namespaces, no nodes, no root needed. Every state directory is its own server,
+so test programs can each have one at the same time. Authentication is by static tokens,
+which a test can put into a header without client certificates.
+"""
+
+import pathlib
+import shutil
+import socket
+
+from control_plane import ControlPlane, DiedError, Endpoint
+from pki import write_token_kubeconfig
+from process import kill_all, poll
+from tools import Kubernetes
+
+# name: (token, user, groups). `nobody` is authenticated and may do nothing.
+_USERS = {
+    "admin": ("pawl-e2e-admin-token", "admin", "system:masters"),
+    "nobody": ("pawl-e2e-nobody-token", "nobody", ""),
+}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class ApiServerOnly:
+    def __init__(self, state):
+        self.state = pathlib.Path(state).resolve()
+
+    def up(self, with_controller_manager: bool) -> None:
+        self.down()
+        self.state.mkdir(parents=True, exist_ok=True)
+        for attempt in range(3):  # someone else may take a port between the probe and the bind
+            try:
+                self._start(with_controller_manager)
+                return
+            except DiedError:
+                kill_all(self.state, [])
+                if attempt == 2:
+                    raise
+
+    def _start(self, with_controller_manager: bool) -> None:
+        port, etcd_port = _free_port(), _free_port()
+        endpoint = Endpoint("127.0.0.1", "127.0.0.1", port=port, etcd_port=etcd_port)
+        plane = ControlPlane(self.state, endpoint, Kubernetes())
+        plane.create_identities()
+        self._write_tokens(endpoint.url, plane.authority.ca)
+        plane.start_etcd()
+        extra = [f"--token-auth-file={self.state / 'tokens.csv'}"]
+        if not with_controller_manager:
+            # It would refuse every pod, as nobody creates the namespace's service account.
+            extra.append("--disable-admission-plugins=ServiceAccount")
+        plane.start_api_server(extra)
+        plane.wait_ready()
+        if with_controller_manager:
+            plane.start_controller_manager(["--secure-port=0"])
+            account = "/api/v1/namespaces/default/serviceaccounts/default"
+            poll(lambda: plane.api.exists(account), "service account default/default")
+        self._write_variables(endpoint.url, plane.authority.ca)
+
+    def _write_tokens(self, url: str, ca: pathlib.Path) -> None:
+        rows = []
+        for name, (token, user, groups) in _USERS.items():
+            rows.append(f'{token},{user},{user},"{groups}"')
+            file = self.state / f"{name}.token"
+            file.write_text(token)
+            file.chmod(0o600)
+            write_token_kubeconfig(self.state / f"{name}-token.kubeconfig", url, ca, token)
+        (self.state / "tokens.csv").write_text("\n".join(rows) + "\n")
+
+    def _write_variables(self, url: str, ca: pathlib.Path) -> None:
+        values = {
+            "KUBECONFIG": self.state / "admin.kubeconfig",
+            "PAWL_API_SERVER": url,
+            "PAWL_API_CA_FILE": ca,
+            "PAWL_API_TOKEN_FILE": self.state / "admin.token",
+            "PAWL_API_TOKEN_KUBECONFIG": self.state / "admin-token.kubeconfig",
+            "PAWL_API_NOBODY_TOKEN_FILE": self.state / "nobody.token",
+            "PAWL_API_PID": (self.state / "run" / "kube-apiserver.pid").read_text(),
+        }
+        text = "".join(f"{name}={value}\n" for name, value in values.items())
+        (self.state / "env").write_text(text)
+
+    @property
+    def variables(self) -> str:
+        return (self.state / "env").read_text()
+
+    def down(self) -> None:
+        kill_all(self.state, [])
+        if (self.state / "run" / "etcd.pid").exists() or (self.state / "pki").exists():
+            shutil.rmtree(self.state)
