@@ -1,0 +1,53 @@
+"""Cluster up, images built and loaded, chart installed, shared volume filled: what a new user does by hand."""
+
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+from .kube import CLUSTER, ROOT, cluster, kubectl, run
+
+IMAGES = {target: f"localhost/pawl-{target}:e2e" for target in ("operator", "launcher", "worker")}
+
+
+def bring_up():
+    timed("cluster up", lambda: cluster("up", timeout=600))
+    timed("images", build_images)
+    timed("helm install", helm_install)
+
+
+def timed(what, action):
+    start = time.monotonic()
+    action()
+    print(f"       {what}: {time.monotonic() - start:.1f} s", flush=True)
+
+
+def build_images():
+    script = CLUSTER.parent / "images.py"
+    for target, tag in IMAGES.items():
+        run(sys.executable, script, "build", "--target", target, "--tag", tag, "--load", timeout=2400)
+    run(sys.executable, script, "foreign", "--load", timeout=600)
+
+
+def helm_install():
+    cluster("helm", "install", "pawl", ROOT / "charts" / "pawl", "-n", "pawl-system", "--create-namespace", "--wait",
+            "--timeout", "120s",
+            "--set", f"image.operator={IMAGES['operator']}", "--set", f"image.launcher={IMAGES['launcher']}",
+            "--set", f"image.worker={IMAGES['worker']}", timeout=180)
+
+
+def shared_volume(namespace, with_text=True):
+    """A claim `pawl-data` in the namespace that every node sees; returns its folder on this machine."""
+    folder = pathlib.Path(cluster("volume", "pawl-data", namespace).stdout.strip().splitlines()[-1])
+    if with_text:
+        (folder / "text").mkdir(exist_ok=True)
+        source = pathlib.Path(run(ROOT / "tools" / "demo_text.sh").stdout.strip())
+        target = folder / "text" / "gcide.txt"
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+        os.chmod(folder / "text", 0o755)
+        os.chmod(target, 0o644)
+    return folder

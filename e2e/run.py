@@ -1,0 +1,81 @@
+"""The end-to-end tests: images from our Dockerfile, the Helm chart, jobs that train on a real two-node Kubernetes.
+
+run.py [--long] [--keep] [SCENARIO…]: brings the cluster up, installs Pawl, runs the scenarios one after the other, each
+in a namespace of its own that enforces the restricted Pod Security Standard. The last line is "N passed, N failed".
+"""
+
+import argparse
+import importlib
+import pathlib
+import sys
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from lib import install  # noqa: E402
+from lib.kube import cluster, kubectl, until  # noqa: E402
+
+MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens"]
+
+
+def scenarios(is_long):
+    for name in MODULES:
+        module = importlib.import_module(f"scenarios.{name}")
+        for key, value in vars(module).items():
+            if key.startswith("test_") or (is_long and key.startswith("long_")):
+                yield f"{name}.{key.split('_', 1)[1]}", value
+
+
+def fresh_namespace(name):
+    namespace = name.replace(".", "-").replace("_", "-")[:50].strip("-")
+    kubectl("create", "namespace", namespace)
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    until("the namespace has its default ServiceAccount",
+          lambda: kubectl("get", "sa", "default", "-n", namespace))
+    return namespace
+
+
+def run_one(name, function):
+    start = time.monotonic()
+    try:
+        namespace = fresh_namespace(name)
+        function(namespace)
+        kubectl("delete", "namespace", namespace, "--wait=false")
+    except Exception:  # noqa: BLE001: a scenario may fail in any way; the others still run
+        print(f"FAILED {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        traceback.print_exc()
+        return False
+    print(f"ok     {name} ({time.monotonic() - start:.1f} s)", flush=True)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--long", action="store_true", help="also the scenarios that take minutes")
+    parser.add_argument("--keep", action="store_true", help="leave the cluster running")
+    parser.add_argument("--reuse", action="store_true", help="use the cluster that is up and installed")
+    parser.add_argument("only", nargs="*", help="names or their beginnings")
+    options = parser.parse_args()
+    chosen = [(name, function) for name, function in scenarios(options.long)
+              if not options.only or any(name.startswith(prefix) for prefix in options.only)]
+    passed = failed = 0
+    try:
+        if not options.reuse:
+            install.bring_up()
+        for name, function in chosen:
+            if run_one(name, function):
+                passed += 1
+            else:
+                failed += 1
+    except Exception:  # noqa: BLE001
+        traceback.print_exc()
+        failed += 1
+    finally:
+        if not options.keep and not options.reuse:
+            cluster("down", check=False)
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

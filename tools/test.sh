@@ -1,0 +1,80 @@
+# Sourced by ./dev: the levels of tests, their minutes, and the closing line "N passed, N failed".
+
+passed=0
+failed=0
+summary=()
+
+note_level() {  # LEVEL PASSED FAILED SECONDS
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+  summary+=("$(printf '%-12s %4d passed %3d failed %6.1f min' "$1" "$2" "$3" "$(awk -v s="$4" 'BEGIN { print s / 60 }')")")
+}
+
+# Runs the CTest tests of PRESET whose label matches; the counts come from CTest's own closing line.
+ctest_level() {  # LEVEL PRESET LABELS
+  local start=$SECONDS log count bad
+  log=$(mktemp)
+  ctest --test-dir "build/$2" -L "$3" --no-tests=error --output-on-failure -j2 2>&1 | tee "$log" | grep -vE '^ *[0-9]+/[0-9]+ Test|^      Start' || true
+  count=$(sed -nE 's/.* tests? failed out of ([0-9]+).*/\1/p' "$log")
+  bad=$(sed -nE 's/.*passed, ([0-9]+) tests? failed out of.*/\1/p' "$log")
+  rm -f "$log"
+  if [ -z "$count" ]; then count=1 bad=1; fi
+  note_level "$1" $((count - bad)) "$bad" $((SECONDS - start))
+}
+
+build_level() {  # LEVEL PRESET: a build that fails is one failed test, and ends the run
+  local start=$SECONDS
+  if ! build "$2"; then
+    note_level "$1" 0 1 $((SECONDS - start))
+    closing_line
+    exit 1
+  fi
+  note_level "$1" 0 0 $((SECONDS - start))
+}
+
+# A real etcd and kube-apiserver for the tests that need one; they skip without PAWL_TEST_KUBECONFIG.
+with_apiserver() {
+  setup_cluster kubernetes
+  apiserver_dir=$(mktemp -d /tmp/pawl-apiserver.XXXXXX)
+  trap 'python3 e2e/cluster/cluster.py apiserver-only down --dir "$apiserver_dir" >/dev/null 2>&1 || true; rm -rf "$apiserver_dir"' EXIT
+  python3 e2e/cluster/cluster.py apiserver-only up --with-controller-manager --dir "$apiserver_dir" >/dev/null
+  export PAWL_TEST_KUBECONFIG=$apiserver_dir/kubeconfig PAWL_TEST_APISERVER_DIR=$apiserver_dir
+}
+
+e2e_level() {
+  local start=$SECONDS log count bad
+  setup_cluster kubernetes coredns helm
+  log=$(mktemp)
+  python3 -u e2e/run.py "$@" 2>&1 | tee "$log" || true
+  count=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log" | tail -1)
+  bad=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\2/p' "$log" | tail -1)
+  rm -f "$log"
+  if [ -z "$count" ]; then count=0 bad=1; fi
+  note_level e2e "$count" "$bad" $((SECONDS - start))
+}
+
+closing_line() {
+  printf '%s\n' "${summary[@]}"
+  echo "$passed passed, $failed failed"
+}
+
+run_levels() {
+  local level long=() levels=()
+  for level in "$@"; do
+    if [ "$level" = --long ]; then long=(--long); else levels+=("$level"); fi
+  done
+  [ ${#levels[@]} -gt 0 ] || levels=(unit threads integration conformance e2e)
+  setup_build
+  for level in "${levels[@]}"; do
+    case "$level" in
+      unit) build_level "build (dev)" dev; ctest_level unit dev '^unit$' ;;
+      integration) build_level "build (dev)" dev; with_apiserver; ctest_level integration dev '^integration$' ;;
+      conformance) build_level "build (dev)" dev; [ -n "${PAWL_TEST_KUBECONFIG:-}" ] || with_apiserver; ctest_level conformance dev '^conformance$' ;;
+      threads) build_level "build (tsan)" tsan; ctest_level threads tsan '^(unit|integration)$' ;;
+      e2e) build_level "build (release)" release; e2e_level "${long[@]}" ;;
+      *) echo "unknown level: $level (unit threads integration conformance e2e)" >&2; exit 2 ;;
+    esac
+  done
+  closing_line
+  [ "$failed" -eq 0 ]
+}
