@@ -43,12 +43,15 @@ class AddressLock:
         self._file.close()
 
     @staticmethod
-    def free_index() -> int:
-        """The first range that no interface of the machine uses."""
+    def is_free(index: int) -> bool:
+        """No interface of the machine uses the range."""
         used = {a["local"].rpartition(".")[0] for link in json.loads(run("ip", "-j", "-4", "addr"))
                 for a in link.get("addr_info", []) if "local" in a}
+        return Layout("/", index).subnet not in used
+
+    def free_index(self) -> int:
         for index in range(MAX_CLUSTERS):
-            if Layout("/", index).subnet not in used:
+            if self.is_free(index):
                 return index
         raise SystemExit(f"{MAX_CLUSTERS} clusters run already")
 
