@@ -39,7 +39,11 @@ inline constexpr char kEnvCheckpointUri[] = "PAWL_CHECKPOINT_URI";
 inline constexpr char kEnvCheckpointSeconds[] = "PAWL_CHECKPOINT_SECONDS";  // 0 = auto
 inline constexpr char kEnvCheckpointKeep[] = "PAWL_CHECKPOINT_KEEP";
 inline constexpr char kEnvTrainerConfig[] = "PAWL_TRAINER_CONFIG";  // Native: runtime.config as JSON
-inline constexpr char kEnvTokenFile[] = "PAWL_TOKEN_FILE";     // projected token, audience kTokenAudience
+inline constexpr char kEnvContract[] = "PAWL_CONTRACT";        // kContractVersion of the operator
+// Files of the projected volume; unset in `pawl run`.
+inline constexpr char kEnvTokenFile[] = "PAWL_TOKEN_FILE";           // token for the API server
+inline constexpr char kEnvCaFile[] = "PAWL_CA_FILE";                 // CA of the API server
+inline constexpr char kEnvPeerTokenFile[] = "PAWL_PEER_TOKEN_FILE";  // token for the leader, audience kTokenAudience
 inline constexpr char kEnvHealthPort[] = "PAWL_HEALTH_PORT";
 // Only where the API server is not the cluster's (`pawl run`): "http://127.0.0.1:1234".
 inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";
@@ -50,8 +54,14 @@ inline constexpr char kEnvChannelFd[] = "PAWL_CHANNEL_FD";  // number of the inh
 
 inline constexpr char kTokenAudience[] = "pawl-launcher";
 inline constexpr char kTokenMountPath[] = "/var/run/pawl/token";      // directory of the projected volume
-inline constexpr char kTokenFileName[] = "token";
-inline constexpr char kInjectMountPath[] = "/pawl";                    // the injected launcher
+inline constexpr char kTokenFileName[] = "token";                     // audience: the API server's
+inline constexpr char kPeerTokenFileName[] = "peer-token";            // audience: kTokenAudience
+inline constexpr char kCaFileName[] = "ca.crt";
+inline constexpr char kNamespaceFileName[] = "namespace";
+inline constexpr char kInjectMountPath[] = "/pawl";                    // the injected launcher: bin/pawl-launch, lib/*
+// Where the launcher image has the same two folders. `pawl-launch --install DIR` copies them to DIR.
+inline constexpr char kLauncherImageRoot[] = "/inject";
+inline constexpr char kLoaderFile[] = "lib/ld-linux-x86-64.so.2";      // below either root
 inline constexpr int kHealthPort = 8471;                              // /healthz and /readyz of the launcher
 inline constexpr int kOperatorHealthPort = 8080;                      // /healthz, /readyz, /metrics
 

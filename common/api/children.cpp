@@ -1,0 +1,106 @@
+#include "common/api/children.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+
+namespace pawl::api {
+
+using nlohmann::json;
+
+namespace {
+
+json owner_reference(const TrainingJob& job) {
+  return {{"apiVersion", kApiVersion}, {"kind", "TrainingJob"}, {"name", job.meta.name},
+          {"uid", job.meta.uid},       {"controller", true},    {"blockOwnerDeletion", true}};
+}
+
+json labels_of(const TrainingJob& job) {
+  return {
+      {kLabelManagedBy, kManagedBy}, {kLabelJobName, job.meta.name}, {kLabelJobUid, job.meta.uid}};
+}
+
+json metadata_of(const TrainingJob& job, const std::string& name) {
+  return {{"name", name},
+          {"namespace", job.meta.ns},
+          {"labels", labels_of(job)},
+          {"ownerReferences", json::array({owner_reference(job)})}};
+}
+
+// The account that the pods run under: the template's own where it names one (workload identity).
+std::string service_account_name(const TrainingJob& job) {
+  const json pod_template = json::parse(job.spec.template_json, nullptr, false);
+  const json::json_pointer path{"/spec/serviceAccountName"};
+  if (pod_template.is_object() && pod_template.contains(path) && pod_template[path].is_string()) {
+    const std::string name = pod_template[path].get<std::string>();
+    if (!name.empty()) return name;
+  }
+  return child_name(job);
+}
+
+}  // namespace
+
+std::string child_name(const TrainingJob& job) { return job.meta.name + "-pawl-worker"; }
+
+std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n) {
+  return job.meta.name + "-" + std::to_string(attempt) + "-" + std::to_string(slot) + "-" +
+         std::to_string(n);
+}
+
+std::string pod_selector(const TrainingJob& job) {
+  return std::string(kLabelJobUid) + "=" + job.meta.uid;
+}
+
+json service_account_of(const TrainingJob& job) {
+  return {{"apiVersion", "v1"},
+          {"kind", "ServiceAccount"},
+          {"metadata", metadata_of(job, child_name(job))},
+          {"automountServiceAccountToken", false}};
+}
+
+json role_of(const TrainingJob& job) {
+  const json names = json::array({job.meta.name});
+  const json groups = json::array({kGroup});
+  return {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+          {"kind", "Role"},
+          {"metadata", metadata_of(job, child_name(job))},
+          {"rules", json::array({{{"apiGroups", groups},
+                                  {"resources", {"workergroups"}},
+                                  {"resourceNames", names},
+                                  {"verbs", {"get", "watch"}}},
+                                 {{"apiGroups", groups},
+                                  {"resources", {"workergroups/status"}},
+                                  {"resourceNames", names},
+                                  {"verbs", {"get", "patch"}}}})}};
+}
+
+json role_binding_of(const TrainingJob& job) {
+  return {
+      {"apiVersion", "rbac.authorization.k8s.io/v1"},
+      {"kind", "RoleBinding"},
+      {"metadata", metadata_of(job, child_name(job))},
+      {"roleRef",
+       {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", child_name(job)}}},
+      {"subjects", json::array({{{"kind", "ServiceAccount"},
+                                 {"name", service_account_name(job)},
+                                 {"namespace", job.meta.ns}}})}};
+}
+
+json disruption_budget_of(const TrainingJob& job) {
+  return {
+      {"apiVersion", "policy/v1"},
+      {"kind", "PodDisruptionBudget"},
+      {"metadata", metadata_of(job, child_name(job))},
+      {"spec",
+       {{"maxUnavailable", 0}, {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
+}
+
+json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec) {
+  return {{"apiVersion", kApiVersion},
+          {"kind", "WorkerGroup"},
+          {"metadata", metadata_of(job, job.meta.name)},
+          {"spec", encode_spec(spec)}};
+}
+
+}  // namespace pawl::api

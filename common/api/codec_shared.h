@@ -1,0 +1,21 @@
+// The parts that TrainingJob and WorkerGroup share, read and written by the codec .cpp files only.
+// Pure.
+#pragma once
+
+#include "common/api/json_fields.h"
+#include "common/api/types.h"
+
+namespace pawl::api {
+
+ObjectMeta read_meta(Fields& object);  // of the whole object: reads its "metadata"
+nlohmann::json write_meta(const ObjectMeta& meta);
+
+Progress read_progress(Fields& fields);
+nlohmann::json write_progress(const Progress& progress);
+
+CheckpointStatus read_checkpoint(Fields& fields);
+nlohmann::json write_checkpoint(const CheckpointStatus& checkpoint);
+
+Failure read_failure(Fields& fields);
+
+}  // namespace pawl::api

@@ -1,0 +1,333 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "common/api/children.h"
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "common/api/json_fields.h"
+
+namespace pawl::api {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr char kTokenVolume[] = "pawl-token";
+constexpr char kLauncherVolume[] = "pawl-launcher";
+constexpr char kScratchVolume[] = "pawl-tmp";
+constexpr char kInjectContainer[] = "pawl-inject";
+constexpr int kGraceSecondsMin = 30;         // a checkpoint must fit in
+constexpr int kTokenLifetimeSeconds = 3600;  // the kubelet renews at 80 %
+constexpr int kNativeUser = 1000, kNativeGroup = 2000;
+
+// Everything that worker_pod_of's steps share about one pod.
+struct PodPlan {
+  const TrainingJob& job;
+  const ChildOptions& options;
+  std::int64_t attempt;
+  int slot, n;
+  bool is_our_image = false;  // Native without an image of the user's
+  bool is_injected = false;
+};
+
+// The member named `key`, created as an object where the user has none.
+json& object_at(json& parent, const char* key) {
+  json& value = parent[key];
+  if (!value.is_object()) value = json::object();
+  return value;
+}
+
+json& list_at(json& parent, const char* key) {
+  json& value = parent[key];
+  if (!value.is_array()) value = json::array();
+  return value;
+}
+
+// Adds the members of `defaults` that `target` lacks, object by object: the user's own values win.
+void fill_in(json& target, const json& defaults) {
+  for (const auto& [key, value] : defaults.items()) {
+    if (!target.contains(key) || target[key].is_null()) {
+      target[key] = value;
+    } else if (target[key].is_object() && value.is_object()) {
+      fill_in(target[key], value);
+    }
+  }
+}
+
+std::string text_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// The container named "worker", else the first; nullptr when there is none.
+json* worker_container_of(json& spec) {
+  json& containers = list_at(spec, "containers");
+  for (json& container : containers) {
+    if (container.is_object() && text_at(container, "name") == "worker") return &container;
+  }
+  return containers.empty() || !containers[0].is_object() ? nullptr : &containers[0];
+}
+
+Result<json> template_of(const TrainingJob& job) {
+  const bool is_native = job.spec.runtime_kind == RuntimeKind::kNative;
+  if (job.spec.template_json.empty()) {
+    if (!is_native) return fail(Code::kInvalid, "spec.template: must be set");
+    return json{{"spec", {{"containers", json::array({{{"name", "worker"}}})}}}};
+  }
+  json pod_template = json::parse(job.spec.template_json, nullptr, false);
+  if (!pod_template.is_object()) return fail(Code::kInvalid, "spec.template: must be an object");
+  object_at(pod_template, "spec");
+  object_at(pod_template, "metadata");
+  return pod_template;
+}
+
+json metadata_of(const PodPlan& plan, json metadata) {
+  const TrainingJob& job = plan.job;
+  metadata.erase("generateName");
+  metadata["name"] = pod_name(job, plan.attempt, plan.slot, plan.n);
+  metadata["namespace"] = job.meta.ns;
+  json& labels = object_at(metadata, "labels");
+  labels[kLabelManagedBy] = kManagedBy;
+  labels[kLabelJobName] = job.meta.name;
+  labels[kLabelJobUid] = job.meta.uid;
+  labels[kLabelAttempt] = std::to_string(plan.attempt);
+  labels[kLabelSlot] = std::to_string(plan.slot);
+  labels[kLabelIncarnation] = std::to_string(plan.n);
+  fill_in(object_at(metadata, "annotations"),
+          {{kAnnotationClusterAutoscaler, "false"}, {kAnnotationKarpenter, "true"}});
+  metadata["ownerReferences"] = json::array({{{"apiVersion", kApiVersion},
+                                              {"kind", "TrainingJob"},
+                                              {"name", job.meta.name},
+                                              {"uid", job.meta.uid},
+                                              {"controller", true},
+                                              {"blockOwnerDeletion", true}}});
+  return metadata;
+}
+
+json field_env(const char* name, const char* field) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
+}
+
+json value_env(const char* name, const std::string& value) {
+  return {{"name", name}, {"value", value}};
+}
+
+json job_env(const PodPlan& plan) {
+  const TrainingJobSpec& spec = plan.job.spec;
+  json env = json::array(
+      {value_env(kEnvContract, std::to_string(kContractVersion)),
+       value_env(kEnvJobName, plan.job.meta.name), value_env(kEnvJobUid, plan.job.meta.uid),
+       value_env(kEnvAttempt, std::to_string(plan.attempt)),
+       value_env(kEnvSlot, std::to_string(plan.slot)),
+       value_env(kEnvRuntime, runtime_name(spec.runtime_kind)),
+       value_env(kEnvProcesses, std::to_string(processes_per_worker(plan.job))),
+       value_env(kEnvHealthPort, std::to_string(kHealthPort)),
+       field_env(kEnvNamespace, "metadata.namespace"), field_env(kEnvPodName, "metadata.name"),
+       field_env(kEnvPodUid, "metadata.uid"), field_env(kEnvPodIp, "status.podIP"),
+       field_env(kEnvNodeName, "spec.nodeName")});
+  if (spec.checkpoint) {
+    const int seconds = spec.checkpoint->every_seconds.value_or(0);
+    env.push_back(value_env(kEnvCheckpointUri, spec.checkpoint->uri));
+    env.push_back(value_env(kEnvCheckpointSeconds, std::to_string(seconds)));
+    env.push_back(value_env(kEnvCheckpointKeep, std::to_string(spec.checkpoint->keep)));
+  }
+  if (!spec.runtime_config_json.empty()) {
+    env.push_back(value_env(kEnvTrainerConfig, spec.runtime_config_json));
+  }
+  if (!plan.options.is_local) {
+    const std::string folder = std::string(kTokenMountPath) + "/";
+    env.push_back(value_env(kEnvTokenFile, folder + kTokenFileName));
+    env.push_back(value_env(kEnvCaFile, folder + kCaFileName));
+    env.push_back(value_env(kEnvPeerTokenFile, folder + kPeerTokenFileName));
+  }
+  return env;
+}
+
+// Ours first, so that the user's own variables may refer to them as $(PAWL_SLOT); the schema
+// refuses the user's PAWL_*.
+void set_env(const PodPlan& plan, json& container) {
+  json env = job_env(plan);
+  const std::string termination_path = text_at(container, "terminationMessagePath");
+  if (!termination_path.empty()) env.push_back(value_env(kEnvTerminationLog, termination_path));
+  const json users_env = list_at(container, "env");
+  env.insert(env.end(), users_env.begin(), users_env.end());
+  container["env"] = std::move(env);
+}
+
+std::vector<std::string> launcher_prefix(const PodPlan& plan) {
+  if (plan.options.is_local) return {plan.options.launcher_path, "--"};
+  if (!plan.is_injected) return {"pawl-launch", "--"};
+  const std::string root = std::string(kInjectMountPath) + "/";
+  return {root + kLoaderFile, "--library-path", root + "lib", root + "bin/pawl-launch", "--"};
+}
+
+// `command` and `args` become one command behind the launcher: an image's own entry point is not
+// known here, which is why the schema asks for a command.
+Status set_command(const PodPlan& plan, json& container) {
+  json command = json::array();
+  for (const std::string& word : launcher_prefix(plan)) command.push_back(word);
+  const json users_command = list_at(container, "command");
+  const json users_args = list_at(container, "args");
+  if (!users_command.empty()) {
+    command.insert(command.end(), users_command.begin(), users_command.end());
+  } else if (plan.job.spec.runtime_kind == RuntimeKind::kNative) {
+    command.push_back(plan.options.is_local ? plan.options.trainer_path : "pawl-train");
+  } else {
+    return fail(Code::kInvalid,
+                "spec.template.spec.containers: the worker container has no command");
+  }
+  command.insert(command.end(), users_args.begin(), users_args.end());
+  container["command"] = std::move(command);
+  container.erase("args");
+  return {};
+}
+
+void set_probes(json& container) {
+  const auto probe = [](const char* path, int period, int failures) -> json {
+    return {{"httpGet", {{"path", path}, {"port", kHealthPort}}},
+            {"periodSeconds", period},
+            {"timeoutSeconds", 2},
+            {"failureThreshold", failures}};
+  };
+  if (!container.contains("readinessProbe")) {
+    container["readinessProbe"] = probe("/readyz", 2, 1);
+  }
+  if (!container.contains("livenessProbe")) container["livenessProbe"] = probe("/healthz", 10, 6);
+}
+
+json restricted_container() {
+  return {{"runAsNonRoot", true},
+          {"allowPrivilegeEscalation", false},
+          {"readOnlyRootFilesystem", true},
+          {"capabilities", {{"drop", {"ALL"}}}},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+}
+
+void add_token_volume(json& spec, json& container) {
+  json sources = json::array();
+  // Without an audience the token is for the API server.
+  sources.push_back({{"serviceAccountToken",
+                      {{"path", kTokenFileName}, {"expirationSeconds", kTokenLifetimeSeconds}}}});
+  sources.push_back({{"serviceAccountToken",
+                      {{"path", kPeerTokenFileName},
+                       {"audience", kTokenAudience},
+                       {"expirationSeconds", kTokenLifetimeSeconds}}}});
+  sources.push_back({{"configMap",
+                      {{"name", "kube-root-ca.crt"},
+                       {"items", json::array({{{"key", "ca.crt"}, {"path", kCaFileName}}})}}}});
+  sources.push_back(
+      {{"downwardAPI",
+        {{"items", json::array({{{"path", kNamespaceFileName},
+                                 {"fieldRef", {{"fieldPath", "metadata.namespace"}}}}})}}}});
+  // World-readable inside the pod (0444): the user's container may run under any user id.
+  list_at(spec, "volumes")
+      .push_back({{"name", kTokenVolume},
+                  {"projected", {{"defaultMode", 0444}, {"sources", std::move(sources)}}}});
+  list_at(container, "volumeMounts")
+      .push_back({{"name", kTokenVolume}, {"mountPath", kTokenMountPath}, {"readOnly", true}});
+}
+
+void add_injection(const PodPlan& plan, json& spec, json& container) {
+  const std::string root = std::string(kLauncherImageRoot) + "/";
+  const json resources = {{"requests", {{"cpu", "10m"}, {"memory", "32Mi"}}},
+                          {"limits", {{"cpu", "1"}, {"memory", "64Mi"}}}};
+  const json init = {{"name", kInjectContainer},
+                     {"image", plan.options.launcher_image},
+                     {"command",
+                      {root + kLoaderFile, "--library-path", root + "lib", root + "bin/pawl-launch",
+                       "--install", kInjectMountPath}},
+                     {"securityContext", restricted_container()},
+                     {"resources", resources},
+                     {"volumeMounts",
+                      json::array({{{"name", kLauncherVolume}, {"mountPath", kInjectMountPath}}})}};
+  json& init_containers = list_at(spec, "initContainers");
+  init_containers.insert(init_containers.begin(), init);
+  list_at(spec, "volumes")
+      .push_back({{"name", kLauncherVolume}, {"emptyDir", {{"sizeLimit", "128Mi"}}}});
+  list_at(container, "volumeMounts")
+      .push_back({{"name", kLauncherVolume}, {"mountPath", kInjectMountPath}, {"readOnly", true}});
+}
+
+// Our own worker image is known to run under these; a ten-line job passes the restricted profile.
+void harden_native(json& spec, json& container) {
+  fill_in(object_at(spec, "securityContext"), {{"runAsNonRoot", true},
+                                               {"runAsUser", kNativeUser},
+                                               {"fsGroup", kNativeGroup},
+                                               {"seccompProfile", {{"type", "RuntimeDefault"}}}});
+  fill_in(object_at(container, "securityContext"), restricted_container());
+  json& mounts = list_at(container, "volumeMounts");
+  const bool has_tmp = std::ranges::any_of(mounts, [](const json& mount) {
+    return mount.is_object() && text_at(mount, "mountPath") == "/tmp";
+  });
+  if (has_tmp) return;
+  mounts.push_back({{"name", kScratchVolume}, {"mountPath", "/tmp"}});
+  list_at(spec, "volumes").push_back({{"name", kScratchVolume}, {"emptyDir", json::object()}});
+}
+
+void set_pod_fields(const PodPlan& plan, json& spec) {
+  spec["restartPolicy"] = "Never";  // the launcher restarts processes, the operator replaces pods
+  if (text_at(spec, "serviceAccountName").empty()) {
+    spec["serviceAccountName"] = child_name(plan.job);
+  }
+  fill_in(spec, {{"automountServiceAccountToken", false}});
+  json& grace = spec["terminationGracePeriodSeconds"];
+  if (!grace.is_number_integer() || grace.get<std::int64_t>() < kGraceSecondsMin) {
+    grace = kGraceSecondsMin;
+  }
+}
+
+int gpus_of(const json& resources, const char* key) {
+  if (!resources.is_object() || !resources.contains(key) || !resources[key].is_object()) return 0;
+  int count = 0;
+  for (const auto& [name, quantity] : resources[key].items()) {
+    if (!name.ends_with("/gpu") && !name.starts_with("nvidia.com/mig-")) continue;
+    const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
+    const bool is_plain = !text.empty() && text.size() <= 4 &&
+                          text.find_first_not_of("0123456789") == std::string::npos;
+    if (is_plain) count += std::stoi(text);
+  }
+  return count;
+}
+
+}  // namespace
+
+int processes_per_worker(const TrainingJob& job) {
+  if (job.spec.processes_per_worker) return *job.spec.processes_per_worker;
+  Result<json> pod_template = template_of(job);
+  if (!pod_template) return 1;
+  const json* container = worker_container_of(object_at(*pod_template, "spec"));
+  if (container == nullptr || !container->contains("resources")) return 1;
+  const json& resources = (*container)["resources"];
+  const int gpus = std::max(gpus_of(resources, "limits"), gpus_of(resources, "requests"));
+  return std::clamp(gpus, 1, kProcessesMax);
+}
+
+Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slot, int n,
+                           const ChildOptions& options) {
+  PAWL_TRY(pod_template, template_of(job));
+  json spec = object_at(pod_template, "spec");
+  json* container = worker_container_of(spec);
+  if (container == nullptr) {
+    return fail(Code::kInvalid, "spec.template.spec.containers: must have a container");
+  }
+  PodPlan plan{job, options, attempt, slot, n};
+  plan.is_our_image =
+      job.spec.runtime_kind == RuntimeKind::kNative && text_at(*container, "image").empty();
+  plan.is_injected = !options.is_local && !options.launcher_image.empty() && !plan.is_our_image;
+  if (plan.is_our_image) (*container)["image"] = options.native_worker_image;
+
+  PAWL_TRY_VOID(set_command(plan, *container));
+  set_env(plan, *container);
+  set_probes(*container);
+  set_pod_fields(plan, spec);
+  if (plan.is_our_image) harden_native(spec, *container);
+  if (!options.is_local) add_token_volume(spec, *container);
+  if (plan.is_injected) add_injection(plan, spec, *container);
+  return json{{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", metadata_of(plan, object_at(pod_template, "metadata"))},
+              {"spec", std::move(spec)}};
+}
+
+}  // namespace pawl::api
