@@ -121,6 +121,8 @@ struct Failure {
 struct Restarts {
   int counted = 0, free = 0;
   std::map<std::string, int> by_cause;
+  int without_progress = 0;        // attempts in a row that failed without new progress
+  std::int64_t progress_step = 0;  // the newest step known when the last of them failed
   bool operator==(const Restarts&) const = default;
 };
 
@@ -224,6 +226,7 @@ struct PodView {
   std::string node, reason, message, ip;  // reason/message of status, e.g. Evicted
   bool is_ready = false;                  // the Ready condition
   bool has_disruption_target = false;     // condition DisruptionTarget=True
+  std::string disruption_reason;          // of that condition, e.g. PreemptionByScheduler
   std::string worker_container;           // the container the launcher runs in
   std::optional<int> exit_code, signal;   // of that container, when terminated
   std::string terminated_reason;          // OOMKilled, Error, Completed
