@@ -87,6 +87,8 @@ TrainingJobStatus read_status(Fields& fields) {
     child.read("counted", status.restarts.counted);
     child.read("free", status.restarts.free);
     child.read("byCause", status.restarts.by_cause);
+    child.read("withoutProgress", status.restarts.without_progress);
+    child.read("progressStep", status.restarts.progress_step);
   });
   fields.child("lastFailure", [&](Fields& child) { status.last_failure = read_failure(child); });
   return status;
@@ -159,6 +161,12 @@ json encode_status(const TrainingJobStatus& status) {
   if (status.checkpoint) object["checkpoint"] = write_checkpoint(*status.checkpoint);
   object["restarts"] = {{"counted", status.restarts.counted}, {"free", status.restarts.free}};
   if (!status.restarts.by_cause.empty()) object["restarts"]["byCause"] = status.restarts.by_cause;
+  if (status.restarts.without_progress != 0) {
+    object["restarts"]["withoutProgress"] = status.restarts.without_progress;
+  }
+  if (status.restarts.progress_step != 0) {
+    object["restarts"]["progressStep"] = status.restarts.progress_step;
+  }
   if (status.last_failure) object["lastFailure"] = encode_failure(*status.last_failure);
   return object;
 }

@@ -34,12 +34,16 @@ void read_pod_spec(Fields& spec, PodView& pod) {
 }
 
 void read_pod_condition(Fields& fields, PodView& pod) {
-  std::string type, status, message;
+  std::string type, status, reason, message;
   fields.read("type", type);
   fields.read("status", status);
+  fields.read("reason", reason);
   fields.read("message", message);
   if (type == "Ready") pod.is_ready = status == "True";
-  if (type == "DisruptionTarget") pod.has_disruption_target = status == "True";
+  if (type == "DisruptionTarget") {
+    pod.has_disruption_target = status == "True";
+    pod.disruption_reason = reason;
+  }
   if (type == "PodScheduled" && status == "False") pod.unschedulable_message = message;
 }
 
