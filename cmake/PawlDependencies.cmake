@@ -6,7 +6,9 @@ if(PAWL_DEPS)
 endif()
 find_package(Threads REQUIRED)
 find_package(Catch2 3.4 REQUIRED)
-find_package(dnnl QUIET)
+# oneDNN is optional. Not by its CMake package: Debian's demands OpenCL, which a CPU build does not need.
+find_path(PAWL_DNNL_INCLUDE dnnl.h HINTS ${PAWL_DEPS}/include)
+find_library(PAWL_DNNL_LIBRARY dnnl HINTS ${PAWL_DEPS}/lib)
 
 if(PAWL_PARTS STREQUAL "all")
   find_package(OpenSSL 3 REQUIRED)
