@@ -1,0 +1,44 @@
+// The answers of the embedded API that are no objects: metav1.Status bodies with the codes, reasons
+// and sentences of the real server, because clients branch on them. Pure functions; any thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/local/kinds.h"
+#include "common/api/validate.h"
+#include "common/kube/transport.h"
+
+namespace pawl::local {
+
+struct StatusError {
+  int code = 500;
+  std::string reason;  // "" stays out of the body
+  std::string message;
+  // details, where the server gives them
+  std::string name, group, kind, uid;
+  std::vector<api::FieldError> causes;
+};
+
+template <typename T>
+using Answer = tl::expected<T, StatusError>;
+
+StatusError not_found(const Kind& kind, const std::string& name);
+StatusError unknown_path();
+StatusError already_exists(const Kind& kind, const std::string& name);
+StatusError conflict(const Kind& kind, const std::string& name, const std::string& why);
+StatusError modified_meanwhile(const Kind& kind, const std::string& name);
+StatusError invalid(const Kind& kind, const std::string& name, std::vector<api::FieldError> causes);
+StatusError bad_request(const std::string& message);
+StatusError expired(const std::string& message);
+StatusError method_not_allowed(const Kind& kind, const std::string& verb);
+StatusError unsupported_media_type(const std::string& content_type);
+StatusError unauthorized();
+StatusError forbidden(const Kind& kind, const std::string& name, const std::string& message);
+
+nlohmann::json encode_status(const StatusError& error);
+kube::HttpResponse response_of(const StatusError& error);
+kube::HttpResponse response_of(int status, const nlohmann::json& body);
+
+}  // namespace pawl::local

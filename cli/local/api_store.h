@@ -1,0 +1,99 @@
+// The Kubernetes API as a value: requests in, answers and watch events out. `pawl run` serves it to
+// the operator and the launchers, the simulator to everybody; a conformance test compares it with a
+// real API server. No thread, clock or randomness of its own: the caller brings them, and decides
+// when the garbage collector and watches get on.
+//
+// It has: create, get, list (labels, fields, limit/continue at one revision), watch (bookmarks,
+// history, 410), merge patch, status and binding subresources, optimistic locks, delete with
+// preconditions, graceful deletion of pods, finalizers, the three propagation policies, owner
+// garbage collection, defaults and validation of our own kinds. It leaves out: PUT, server-side
+// apply, JSON and strategic patches, deletecollection, scale, managedFields, dry runs, field
+// validation levels, pruning (unknown fields of our kinds are refused), CEL beyond api/validate,
+// schemas and most defaults of built-in kinds, admission apart from the service account's
+// existence, quotas, API discovery, namespaces as objects (every namespace exists), authentication
+// and RBAC (api_server.h has the little `pawl run` needs).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/local/api_request.h"
+#include "cli/local/api_status.h"
+#include "cli/local/object_store.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/kube/transport.h"
+
+namespace pawl::local {
+
+struct ApiStoreOptions {
+  std::uint64_t first_revision = 1;
+  std::size_t history_max = 4096;  // changes that watches can go back
+};
+
+// Where one watch stands. A value: a reader pulls from it whatever it wants to be shown, as late as
+// it likes.
+struct Watch {
+  const Kind* kind = nullptr;
+  std::string ns;
+  Selector selector;
+  std::uint64_t revision = 0;        // shown up to here
+  bool is_starting = false;          // show the objects of now first (resourceVersion absent or 0)
+  bool is_over = false;              // ended with an ERROR event: 410
+  bool has_bookmarks = false;        // allowWatchBookmarks
+  std::int64_t timeout_seconds = 0;  // 0: not given
+};
+
+class ApiStore {
+ public:
+  ApiStore(const Clock& clock, Random random, ApiStoreOptions options = {});
+
+  // Everything but a watch.
+  kube::HttpResponse handle(const kube::HttpRequest& request);
+
+  static bool is_watch(const kube::HttpRequest& request);
+  Answer<Watch> begin_watch(const kube::HttpRequest& request) const;
+  // The events since the last call, one JSON line each, up to a revision (a lagging server shows
+  // less than the newest).
+  std::string read_watch(Watch& watch, std::uint64_t until) const;
+  std::string read_watch(Watch& watch) const { return read_watch(watch, revision()); }
+  std::string bookmark(const Watch& watch) const;
+
+  // One pass of the garbage collector; returns how many writes it made. 0: nothing is left to do.
+  int collect_garbage();
+  void compact(std::uint64_t revision) { store_.compact(revision); }
+  std::uint64_t revision() const { return store_.revision(); }
+  // For tests and oracles: what is stored.
+  const std::map<ObjectKey, Object>& objects() const { return store_.objects(); }
+
+ private:
+  struct DeletePlan;
+
+  // api_store.cpp
+  Answer<kube::HttpResponse> route(const kube::HttpRequest& request);
+  Answer<nlohmann::json> get(const ApiTarget& target) const;
+  Answer<nlohmann::json> list(const ApiTarget& target) const;
+  Answer<Object> find(const ApiTarget& target) const;
+  // api_create.cpp
+  Answer<nlohmann::json> create(const ApiTarget& target, const std::string& body);
+  Answer<nlohmann::json> bind(const ApiTarget& target, const std::string& body);
+  Answer<std::string> name_for(const Kind& kind, const nlohmann::json& meta);
+  std::string next_uid();
+  // api_patch.cpp
+  Answer<nlohmann::json> patch(const ApiTarget& target, const kube::HttpRequest& request);
+  Object write(const ObjectKey& key, nlohmann::json object);
+  // api_delete.cpp
+  Answer<nlohmann::json> remove(const ApiTarget& target, const std::string& body);
+  Answer<nlohmann::json> remove(const Kind& kind, const Object& object, const DeletePlan& plan);
+  int collect(const ObjectKey& key);
+  int finish_finalizer(const Kind& kind, const Object& owner, const std::string& finalizer);
+  int release_from_owners(const Kind& kind, const Object& object);
+  void collect_as(const Kind& kind, const Object& object, const std::string& propagation);
+
+  const Clock& clock_;
+  Random random_;
+  ObjectStore store_;
+};
+
+}  // namespace pawl::local
