@@ -3,11 +3,18 @@
 FROM debian:bookworm-slim AS build
 COPY tools/packages.sh tools/packages.txt /setup/
 RUN /setup/packages.sh /setup/packages.txt && rm -rf /var/lib/apt/lists/*
-COPY . /src
 WORKDIR /src
+COPY CMakeLists.txt CMakePresets.json ./
+COPY cmake cmake
+COPY tools tools
+COPY common common
+COPY operator operator
+COPY launcher launcher
+COPY trainer-runtime trainer-runtime
+COPY cli cli
 # With a compiler cache mounted at /ccache the build takes seconds when the tree was built outside before.
 ENV CCACHE_DIR=/ccache CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
-RUN cmake --preset release && \
+RUN cmake --preset release -DPAWL_TESTS=OFF && \
     cmake --build --preset release --target pawl-operator pawl-launch pawl-train && \
     tools/collect.sh /image/operator /usr build/release/bin/pawl-operator && \
     tools/collect.sh /image/worker /usr build/release/bin/pawl-launch build/release/bin/pawl-train && \
