@@ -1,8 +1,10 @@
-// The checkpoint format and its commit protocol (docs/checkpoints.md): safetensors shards, then a manifest. A checkpoint exists
-// if and only if its manifest does, the digests in it match, and its (attempt, generation, step) lies on the lineage. Used
-// by launcher (writes), trainer (loads) and CLI (lists). Thread-safe where the Store is.
+// The checkpoint format and its commit protocol (docs/checkpoints.md): safetensors shards, then a
+// manifest. A checkpoint exists if and only if its manifest does, the digests in it match, and its
+// (attempt, generation, step) lies on the lineage. Used by launcher (writes), trainer (loads) and
+// CLI (lists). Thread-safe where the Store is.
 //
-// Folder name: "step-00001200-a02-g0007". Shard name: "shard-00001-of-00004.safetensors". Manifest: "manifest.json".
+// Folder name: "step-00001200-a02-g0007". Shard name: "shard-00001-of-00004.safetensors". Manifest:
+// "manifest.json".
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,8 @@ struct CheckpointId {
 std::string folder_of(const CheckpointId& id);
 std::optional<CheckpointId> parse_folder(const std::string& name);
 std::string shard_name(int index, int count);
+inline constexpr char kManifestName[] = "manifest.json";
+inline constexpr std::uint64_t kManifestBytesMax = 64 << 20;
 
 struct ShardInfo {
   std::string file;
@@ -33,40 +37,49 @@ struct ShardInfo {
   bool operator==(const ShardInfo&) const = default;
 };
 
-// One entry for each piece of a logical tensor; pieces of one tensor cover it without gap or overlap.
-struct TensorPiece {
-  std::string tensor;
-  int shard = 0;
-  std::uint64_t offset = 0;        // of the piece in the logical tensor, in elements
-  std::uint64_t elements = 0;
-  bool operator==(const TensorPiece&) const = default;
-};
-
+// Which tensors are in which shard stands in the shards' own headers (safetensors.h), covered by
+// the shards' digests; reader.h puts the pieces together again.
 struct Manifest {
   CheckpointId id;
   std::string job_uid, run_id;
   int world_size = 1;
-  std::string trainer_json;  // the trainer's own part (cursor, seed, optimizer scalars, config hash), opaque here
+  std::string trainer_json;  // the trainer's own part (cursor, seed, optimizer scalars, config
+                             // hash), opaque here
   std::vector<ShardInfo> shards;
-  std::string digest;  // "sha256:…" over the manifest's other fields; set by encode and decode
+  std::string digest;  // "sha256:…" over the manifest's other fields; set by publish and decode,
+                       // ignored by encode
+  bool operator==(const Manifest&) const = default;
 };
 
 std::string encode_manifest(const Manifest& manifest);
 // Corrupt when the digest does not match.
 Result<Manifest> decode_manifest(const std::string& text);
 
-// Step 1, by each rank's launcher: writes and fsyncs a shard. A leftover of the same name is replaced (same id means
-// same writer); returns its digests.
+// Step 1, by each rank's launcher: writes and fsyncs a shard. A leftover of the same name is
+// replaced (same id means same writer); returns its digests. AlreadyExists when this id is
+// published: nothing published is written again.
 Result<ShardInfo> write_shard(store::Store& store, const CheckpointId& id, int index, int count,
                               std::span<const std::byte> bytes);
-// Step 2, by the leader alone, when all shards are written and the step is confirmed: the manifest, no-replace.
+// Step 2, by the leader alone, when all shards are written and the step is confirmed: the manifest,
+// no-replace. AlreadyExists when the id is published. After OutcomeUnknown, read_manifest says what
+// happened.
 Result<Manifest> publish(store::Store& store, Manifest manifest);
+// NotFound: not published. Corrupt also when the manifest is not that of its folder. Invalid: a
+// newer Pawl's format.
+Result<Manifest> read_manifest(const store::Store& store, const std::string& folder);
 
-// A place on the run's history: a checkpoint of (attempt, generation) counts if lineage has that pair and its step is
-// ≥ that entry's start step and ≤ the next entry's start step.
+// Newer means a higher attempt, then generation, then step. Not the step first: after a restart
+// from an older checkpoint the new attempt's lower steps are the run, and the higher ones of before
+// are abandoned.
+bool is_newer(const CheckpointId& a, const CheckpointId& b);
+
+// A place on the run's history: a checkpoint of (attempt, generation) counts if lineage has that
+// pair and its step is ≥ that entry's start step and ≤ the start step of every later entry.
 struct LineagePoint {
   std::int64_t attempt = 0, generation = 0, start_step = 0;
 };
+// An empty lineage accepts everything.
+bool is_on_lineage(const CheckpointId& id, const std::vector<LineagePoint>& lineage);
 
 struct Found {
   CheckpointId id;
@@ -78,17 +91,26 @@ struct Skipped {
 };
 struct Selection {
   std::optional<Found> newest;
-  std::vector<Skipped> skipped;  // corrupt or incomplete ones that were passed over; corrupt ones are renamed "bad-…"
+  std::vector<Skipped> skipped;  // corrupt or incomplete ones that were passed over; corrupt ones
+                                 // are renamed "bad-…"
 };
 
-// The newest checkpoint of job_uid that is complete, on the lineage and verified byte by byte; never an error while a
-// valid one exists. An empty lineage accepts every checkpoint of job_uid.
+// The newest checkpoint of job_uid that is complete, on the lineage and verified byte by byte;
+// never an error while a valid one can be read. An error only when none was found and storage
+// failed on one that may be valid: whoever takes that for "none" would start from step 0. An empty
+// lineage accepts every checkpoint of job_uid.
 Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
                                 const std::vector<LineagePoint>& lineage);
+// Reads every shard, 1 MiB at a time. Corrupt: a shard is missing or differs; other codes: it could
+// not be read.
 Status verify(const store::Store& store, const std::string& folder, const Manifest& manifest);
 
-// Deletes published checkpoints of job_uid beyond the `keep` newest, and unpublished folders with a lower
-// (attempt, generation) than `current`. Returns how many are left. Never touches `current` or newer ones.
-Result<int> retain(store::Store& store, const std::string& job_uid, int keep, const CheckpointId& current);
+// Deletes published checkpoints of job_uid beyond the `keep` newest verified ones, unpublished
+// folders with a lower (attempt, generation) than `current`, and quarantined ones older than all
+// that is kept. Each checkpoint is read back once, and marked so. Returns how many are left. Never
+// touches `current` or newer ones. The first error is returned after everything else was tried: it
+// means that something could not be deleted, and nothing worse.
+Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
+                   const CheckpointId& current);
 
 }  // namespace pawl::checkpoint

@@ -1,5 +1,7 @@
-// Where checkpoints live: a flat space of keys with atomic, durable, no-replace publication. One Store is a URI
-// ("file:///data/run1"); keys are relative paths ("step-00000010-a01-g0001/manifest.json"). Thread-safe.
+// Where checkpoints live: a flat space of keys with atomic, durable, no-replace publication. One
+// Store is a URI
+// ("file:///data/run1"); keys are relative paths ("step-00000010-a01-g0001/manifest.json").
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +23,14 @@ struct Entry {
 class Store {
  public:
   virtual ~Store() = default;
-  // Durable and whole when it returns: a reader never sees a part of it. AlreadyExists if the key is taken and
-  // is_replacing is false.
-  virtual Status put(const std::string& key, std::span<const std::byte> bytes, bool is_replacing) = 0;
+  // Durable and whole when it returns: a reader never sees a part of it. AlreadyExists if the key
+  // is taken and is_replacing is false.
+  virtual Status put(const std::string& key, std::span<const std::byte> bytes,
+                     bool is_replacing) = 0;
   virtual Result<std::vector<std::byte>> get(const std::string& key) const = 0;
   // Exactly bytes.size() bytes from `offset`; Corrupt when the object is shorter.
-  virtual Status read(const std::string& key, std::uint64_t offset, std::span<std::byte> bytes) const = 0;
+  virtual Status read(const std::string& key, std::uint64_t offset,
+                      std::span<std::byte> bytes) const = 0;
   virtual Result<Entry> stat(const std::string& key) const = 0;
   // All keys below `prefix`, sorted; unfinished writes are not listed.
   virtual Result<std::vector<Entry>> list(const std::string& prefix) const = 0;
@@ -39,7 +43,8 @@ class Store {
   virtual std::string uri_of(const std::string& key) const = 0;
 };
 
-// "file:///absolute/path" (created if absent). Invalid for anything else, with what to write instead.
+// "file:///absolute/path" (created if absent). Invalid for anything else, with what to write
+// instead.
 Result<std::unique_ptr<Store>> open_store(const std::string& uri);
 
 }  // namespace pawl::store
