@@ -1,0 +1,155 @@
+// The inputs and actions of the membership decision: everything that a launcher can learn, and everything that it can
+// do. Values only. Actions are performed in order by launcher.cpp, which decides nothing; each action that has an answer
+// names the input that brings it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/api/channel.h"
+#include "common/api/types.h"
+#include "common/base/clock.h"
+#include "launcher/membership/message.h"
+
+namespace pawl::membership {
+
+using PeerId = std::uint64_t;
+inline constexpr PeerId kLeaderPeer = 1;  // our own connection to the leader; inbound ones count from 2
+inline constexpr PeerId kSelfPeer = 0;    // the leader's own member
+
+struct Now {
+  SteadyPoint steady;
+  TimePoint wall;
+};
+
+// ---- inputs
+struct RecordSeen {  // from a read, a watch event or the answer to a write
+  api::WorkerGroup group;
+  std::uint64_t read_id = 0;  // of the ReadRecord that it answers
+};
+struct RecordGone {  // 404 or 401: the job, or this pod, does not exist any more
+  std::string why;
+};
+enum class WriteOutcome { kApplied, kUnclear, kRefused };  // unclear: conflict or no answer, read again
+struct WriteDone {
+  WriteOutcome outcome = WriteOutcome::kApplied;
+  std::string why;
+};
+struct PeerUp {};  // our dial has succeeded and the leader's certificate is the one in the record
+struct PeerDown {
+  PeerId peer = 0;
+  std::string why;
+};
+struct PeerSaid {  // a Join comes only after its token was found to be that pod's
+  PeerId peer = 0;
+  Message message;
+};
+struct ProcessSaid {
+  int local_rank = 0;
+  api::channel::FromProcess message;
+};
+struct ProcessExited {
+  int local_rank = 0;
+  int exit_code = 0;  // 128 + signal where it was killed
+  int signal = 0;
+  bool was_told = false;  // we had asked it to stop, or signalled it, before it went
+  std::string message, log_tail;
+};
+struct CheckpointSelected {
+  std::int64_t step = 0;
+  std::string load_uri;
+  std::string error;  // storage could not be read: tried again
+};
+struct ShardWritten {
+  int local_rank = 0, buffer = 0;
+  ShardDone shard;
+  std::string error;
+};
+struct PublishDone {
+  std::int64_t step = 0;
+  api::CheckpointStatus checkpoint;
+  std::string error;
+};
+struct TerminationAsked {};  // SIGTERM or SIGINT
+struct Tick {};
+
+using Input = std::variant<RecordSeen, RecordGone, WriteDone, PeerUp, PeerDown, PeerSaid, ProcessSaid,
+                           ProcessExited, CheckpointSelected, ShardWritten, PublishDone,
+                           TerminationAsked, Tick>;
+
+// ---- actions
+struct ReadRecord {  // → RecordSeen with this id
+  std::uint64_t id = 0;
+};
+struct WatchRecord {
+  bool is_on = true;
+};
+struct WriteStatus {  // → WriteDone (and RecordSeen if applied); one at a time
+  std::string resource_version;
+  api::WorkerGroupStatus before, after;
+};
+struct Dial {  // → PeerUp, or PeerDown{kLeaderPeer}; replaces an older connection to a leader
+  std::string address, fingerprint;
+};
+struct Send {
+  PeerId peer = 0;
+  Message message;
+};
+struct HangUp {
+  PeerId peer = 0;
+};
+struct SelectCheckpoint {  // → CheckpointSelected
+  std::vector<api::LineageEntry> lineage;
+};
+// Where the processes of this member stand in the gang.
+struct Placement {
+  int member_rank = 0, members = 1;
+  std::int64_t attempt = 0, generation = 0;
+  std::string master_address;
+  std::uint16_t master_port = 0;
+};
+struct StartProcesses {  // → ProcessExited for each, one day; without a place: they learn it from Welcome
+  std::optional<Placement> placement;
+};
+struct TellProcess {
+  int local_rank = 0;
+  api::channel::ToProcess message;
+};
+struct StopProcesses {  // TERM now, KILL after `grace`; repeated: the shorter time counts
+  std::chrono::milliseconds grace{};
+};
+struct WriteShard {  // → ShardWritten
+  int local_rank = 0, buffer = 0;
+  int rank = 0, world_size = 1;
+  std::int64_t step = 0, attempt = 0, generation = 0;
+  std::uint64_t bytes = 0;
+  std::string manifest_json;
+};
+struct PublishCheckpoint {  // → PublishDone; old ones are cleaned up with it
+  std::int64_t step = 0, attempt = 0, generation = 0;
+  int world_size = 1;
+  std::string trainer_json;
+  std::vector<ShardDone> shards;  // by rank
+};
+struct SetReady {
+  bool is_ready = true;
+};
+struct WriteTermination {
+  api::Failure failure;
+};
+struct Note {  // one line for the log: what was decided and why
+  std::string event, text;
+  bool is_warning = false;
+};
+struct Leave {  // flush what is queued to the peers, then exit
+  int exit_code = 0;
+};
+
+using Action = std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp, SelectCheckpoint,
+                            StartProcesses, TellProcess, StopProcesses, WriteShard,
+                            PublishCheckpoint, SetReady, WriteTermination, Note, Leave>;
+
+}  // namespace pawl::membership

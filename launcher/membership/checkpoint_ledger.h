@@ -1,0 +1,36 @@
+// The leader's account of which shards of which step are on storage. A step may be published once: when every rank's
+// shard is there and the step is confirmed. Pure; owned by Gang.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "launcher/membership/message.h"
+
+namespace pawl::membership {
+
+class CheckpointLedger {
+ public:
+  void set_world_size(int world_size) { world_size_ = world_size; }
+  void add(ShardDone shard);
+  // A shard of this step could not be written: the step will never be whole.
+  void drop(std::int64_t step);
+  void confirm(std::int64_t step);
+  std::int64_t confirmed() const { return confirmed_; }
+
+  // The newest step that is whole, confirmed and newer than everything published; older ones are let go.
+  std::optional<std::int64_t> publishable() const;
+  // Takes its shards, by rank.
+  std::vector<ShardDone> take(std::int64_t step);
+
+ private:
+  int world_size_ = 1;
+  std::int64_t confirmed_ = 0;
+  std::int64_t taken_ = -1;  // the newest step that was taken
+  std::map<std::int64_t, std::map<int, ShardDone>> steps_;
+  std::set<std::int64_t> dropped_;
+};
+
+}  // namespace pawl::membership

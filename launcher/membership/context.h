@@ -1,0 +1,80 @@
+// What the parts of the membership decision share: who we are, how long things may take, the newest record, and the
+// actions and self-addressed messages of the step under way. Owned by Membership. Pure.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/membership/action.h"
+
+namespace pawl::membership {
+
+struct Identity {
+  api::MemberRef self;  // pod UID and the random id of this launcher process
+  std::string pod, node;
+  std::int64_t attempt = 0;
+  int slot = 0;
+  api::RuntimeKind runtime = api::RuntimeKind::kCustom;
+  int processes = 1;
+  std::string host;         // pod IP
+  std::string address;      // host:port of our listener
+  std::string fingerprint;  // of our certificate
+  std::uint16_t master_port = 0;
+  std::string data_key;     // hex, 32 random bytes: the key of the generation that we commit, if we lead
+  bool has_checkpoints = false;
+  int checkpoint_seconds = 60;
+};
+
+struct Timings {
+  std::chrono::milliseconds heartbeat{500}, dead{2500};
+  std::chrono::milliseconds claim_step{300};       // between the launchers that may claim
+  std::chrono::milliseconds redial_first{100}, redial_max{2000};
+  std::chrono::milliseconds refused_max{30'000};   // how long a leader's refusal is retried
+  std::chrono::milliseconds unreachable_max{30'000};
+  std::chrono::milliseconds save_grace{20'000};    // from Stop{is_saving} to TERM
+  std::chrono::milliseconds kill_grace{5'000};     // from TERM to KILL
+  std::chrono::milliseconds goodbye_max{10'000};
+  std::chrono::milliseconds culprit_wait{1'000};   // a victim's report may come before the culprit's
+  std::chrono::milliseconds progress_every{100};   // reports of a step to the leader
+  std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
+};
+
+class Context {
+ public:
+  Context(Identity who, Timings how_long) : id(std::move(who)), timings(how_long) {}
+
+  Identity id;
+  Timings timings;
+  Now now{};
+  std::optional<api::WorkerGroup> record;  // the newest seen
+
+  std::vector<Action> actions;
+  std::deque<Message> to_own_gang;    // our member speaks to the leader in this launcher
+  std::deque<Message> to_own_member;  // and it answers
+
+  void act(Action action) { actions.push_back(std::move(action)); }
+  void note(std::string event, std::string text, bool is_warning = false) {
+    actions.push_back(Note{std::move(event), std::move(text), is_warning});
+  }
+
+  // The leader of our attempt, if the record names one.
+  const api::Leader* leader() const {
+    if (!record || record->status.attempt != id.attempt || !record->status.leader) return nullptr;
+    return &*record->status.leader;
+  }
+  bool is_leader() const { return leader() != nullptr && leader()->ref == id.self; }
+  // Our place in the operator's list; null: not (yet) eligible.
+  const api::EligiblePod* eligible_pod() const { return find_pod(id.self.uid); }
+  const api::EligiblePod* find_pod(const std::string& uid) const {
+    if (!record || record->spec.attempt != id.attempt || uid.empty()) return nullptr;
+    for (const api::EligiblePod& pod : record->spec.pods) {
+      if (pod.uid == uid) return &pod;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace pawl::membership

@@ -1,0 +1,300 @@
+#include "launcher/membership/gang.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/api/contract.h"
+#include "launcher/membership/lineage.h"
+
+namespace pawl::membership {
+namespace {
+
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+}  // namespace
+
+Gang::Gang(Context& ctx, RecordWriter& writer) : ctx_(ctx), writer_(writer) {}
+
+Gang::Joiner* Gang::find(PeerId peer) {
+  const auto found = joiners_.find(peer);
+  return found == joiners_.end() ? nullptr : &found->second;
+}
+
+void Gang::send(PeerId peer, Message message) {
+  if (peer == kSelfPeer) {
+    ctx_.to_own_member.push_back(std::move(message));
+    return;
+  }
+  if (Joiner* joiner = find(peer)) joiner->last_sent = ctx_.now.steady;
+  ctx_.act(Send{peer, std::move(message)});
+}
+
+void Gang::broadcast(const Message& message) {
+  for (const auto& [peer, joiner] : joiners_) {
+    if (!joiner.is_lost && !joiner.has_left) send(peer, message);
+  }
+}
+
+bool Gang::are_members(bool (*predicate)(const Joiner&)) const {
+  return std::ranges::all_of(members_, [&](PeerId peer) {
+    const auto found = joiners_.find(peer);
+    return found != joiners_.end() && predicate(found->second);
+  });
+}
+
+void Gang::on_message(PeerId peer, const Message& message) {
+  if (const auto* join = std::get_if<Join>(&message)) return on_join(peer, *join);
+  Joiner* joiner = find(peer);
+  if (joiner == nullptr) return;  // it never joined, or was refused
+  joiner->last_heard = ctx_.now.steady;
+  on_member_message(*joiner, message);
+}
+
+std::optional<Refused> Gang::refusal_of(const Join& join) const {
+  if (join.version != api::kContractVersion) {
+    return Refused{"this launcher speaks version " + std::to_string(join.version) +
+                       " of the contract, the leader " + std::to_string(api::kContractVersion),
+                   true};
+  }
+  if (join.attempt != ctx_.id.attempt) {
+    return Refused{"attempt " + std::to_string(join.attempt) + " is not the one that runs (" +
+                       std::to_string(ctx_.id.attempt) + ")",
+                   join.attempt < ctx_.id.attempt};
+  }
+  if (join.processes != ctx_.id.processes) {
+    return Refused{"it starts " + std::to_string(join.processes) + " processes, the leader " +
+                       std::to_string(ctx_.id.processes),
+                   true};
+  }
+  const api::EligiblePod* pod = ctx_.find_pod(join.self.uid);
+  if (pod != nullptr && pod->slot != join.slot) {
+    return Refused{"the pod has slot " + std::to_string(pod->slot) + ", it said " +
+                       std::to_string(join.slot),
+                   true};
+  }
+  // One generation per attempt: who comes after the commit has nothing to enter.
+  if (stage_ != Stage::kGathering) return Refused{"the generation of this attempt is committed", false};
+  return std::nullopt;
+}
+
+void Gang::on_join(PeerId peer, const Join& join) {
+  if (auto refused = refusal_of(join)) {
+    ctx_.note("join_refused", join.pod + ": " + refused->why, true);
+    ctx_.act(Send{peer, std::move(*refused)});
+    return;
+  }
+  // The same launcher on a new connection: the old one is dead, whether or not we have noticed.
+  std::erase_if(joiners_, [&](const auto& entry) {
+    const bool is_older = entry.second.join.self.uid == join.self.uid && entry.first != peer;
+    if (is_older) ctx_.act(HangUp{entry.first});
+    return is_older;
+  });
+  Joiner joiner;
+  joiner.join = join;
+  joiner.last_heard = ctx_.now.steady;
+  joiners_[peer] = std::move(joiner);
+  ctx_.note("member_joined", join.pod + ", slot " + std::to_string(join.slot) + ", " +
+                                 std::to_string(joiners_.size()) + " of " +
+                                 std::to_string(ctx_.record->spec.target_members));
+}
+
+void Gang::on_member_message(Joiner& joiner, const Message& message) {
+  if (const auto* ready = std::get_if<Ready>(&message)) {
+    joiner.ready = *ready;
+  } else if (const auto* progress = std::get_if<Progress>(&message)) {
+    if (joiner.member_rank != 0) return;
+    progress_.add(progress->report, ctx_.now);
+    ledger_.confirm(progress->report.step);
+  } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
+    ledger_.add(*shard);
+  } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
+    ctx_.note("checkpoint_lost", "step " + std::to_string(failed->step) + ": " + failed->why, true);
+    ledger_.drop(failed->step);
+  } else if (const auto* exit = std::get_if<Exit>(&message)) {
+    fail_gang(exit->failure);
+  } else if (std::holds_alternative<Finished>(message)) {
+    joiner.is_finished = true;
+  } else if (std::holds_alternative<Left>(message)) {
+    joiner.has_left = true;
+  } else if (std::holds_alternative<Leaving>(message)) {
+    // Before the commit its replacement may still come, unless it is the leader that goes.
+    if (stage_ == Stage::kRunning) {
+      end(StopReason::kDrained, true, joiner.join.pod + " was told to terminate");
+    } else if (joiner.join.self == ctx_.id.self) {
+      end(StopReason::kDrained, false, "the leading launcher was told to terminate");
+    }
+  }
+}
+
+void Gang::on_peer_down(PeerId peer, const std::string& why) {
+  if (find(peer) != nullptr) lose(peer, why);
+}
+
+void Gang::lose(PeerId peer, const std::string& why) {
+  Joiner& joiner = joiners_.at(peer);
+  if (joiner.is_lost) return;
+  ctx_.note("member_lost", joiner.join.pod + ": " + why, true);
+  if (stage_ == Stage::kGathering) {
+    joiners_.erase(peer);
+    return;
+  }
+  joiner.is_lost = true;
+  if (stage_ != Stage::kRunning || joiner.is_finished || joiner.has_left) return;
+  fail_gang(api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
+                         .pod = joiner.join.pod,
+                         .node = joiner.join.node,
+                         .pod_uid = joiner.join.self.uid,
+                         .cause = "Unknown",
+                         .message = "lost the launcher of this pod: " + why,
+                         .attempt = ctx_.id.attempt,
+                         .time = ctx_.now.wall});
+}
+
+void Gang::on_tick() {
+  std::vector<PeerId> silent;
+  for (auto& [peer, joiner] : joiners_) {
+    if (peer == kSelfPeer || joiner.is_lost || joiner.has_left) continue;
+    if (ctx_.now.steady - joiner.last_heard > ctx_.timings.dead) {
+      silent.push_back(peer);
+    } else if (ctx_.now.steady - joiner.last_sent >= ctx_.timings.heartbeat) {
+      send(peer, Heartbeat{});
+    }
+  }
+  for (const PeerId peer : silent) {
+    ctx_.act(HangUp{peer});
+    lose(peer, "nothing heard for " + std::to_string(ctx_.timings.dead.count()) + " ms");
+  }
+}
+
+void Gang::forgive_silence() {
+  for (auto& [peer, joiner] : joiners_) joiner.last_heard = ctx_.now.steady;
+}
+
+void Gang::dissolve() {
+  for (const auto& [peer, joiner] : joiners_) {
+    if (peer != kSelfPeer) ctx_.act(HangUp{peer});
+  }
+}
+
+// ---- the commit
+
+std::vector<PeerId> Gang::full_gang() const {
+  const auto target = static_cast<std::size_t>(std::max(ctx_.record->spec.target_members, 1));
+  std::map<int, PeerId> by_slot;
+  for (const auto& [peer, joiner] : joiners_) {
+    const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
+    if (pod != nullptr && pod->slot == joiner.join.slot) by_slot[pod->slot] = peer;
+  }
+  if (by_slot.size() != target || !ctx_.is_leader()) return {};
+  std::vector<PeerId> gang;
+  for (const auto& [slot, peer] : by_slot) gang.push_back(peer);
+  return gang;
+}
+
+void Gang::on_selected(const CheckpointSelected& selected) {
+  is_selecting_ = false;
+  if (!selected.error.empty()) {
+    ctx_.note("checkpoint_selection_failed", selected.error, true);
+    select_at_ = ctx_.now.steady + ctx_.timings.write_retry_max;
+    return;
+  }
+  is_selected_ = true;
+  start_ = selected;
+  ctx_.note("start_selected", selected.load_uri.empty() ? "from the beginning" : selected.load_uri);
+}
+
+void Gang::prepare_commit() {
+  if (ctx_.record->spec.is_stopping) {
+    end(StopReason::kSuspended, false, "the job is suspended");
+    return;
+  }
+  const bool uses_storage = ctx_.id.runtime == api::RuntimeKind::kNative && ctx_.id.has_checkpoints;
+  if (!is_selected_ && !uses_storage) is_selected_ = true;
+  if (!is_selected_ && !is_selecting_ && (!select_at_ || ctx_.now.steady >= *select_at_)) {
+    is_selecting_ = true;
+    ctx_.act(SelectCheckpoint{ctx_.record->status.lineage});
+  }
+  const std::vector<PeerId> gang = full_gang();
+  if (gang.empty() || !is_selected_ || !writer_.is_free()) return;
+
+  api::WorkerGroupStatus next = ctx_.record->status;
+  next.generation += 1;
+  next.start_step = start_.step;
+  next.base_generation = 0;  // from storage: nobody's memory
+  next.base_members.clear();
+  next.members.clear();
+  for (std::size_t rank = 0; rank < gang.size(); ++rank) {
+    const Join& join = joiners_.at(gang[rank]).join;
+    next.members.push_back({join.self, join.address, static_cast<int>(rank)});
+  }
+  next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start_.step});
+  members_ = gang;
+  proposal_ = next;
+  ctx_.note("commit_proposed", "generation " + std::to_string(next.generation) + " of " +
+                                   std::to_string(gang.size()) + " members");
+  writer_.write(std::move(next));
+}
+
+bool Gang::is_committed() const {
+  const api::WorkerGroupStatus& status = ctx_.record->status;
+  return proposal_ && ctx_.is_leader() && status.generation == proposal_->generation &&
+         status.members == proposal_->members;
+}
+
+void Gang::enter_running() {
+  stage_ = Stage::kRunning;
+  last_write_ = ctx_.now.steady;
+  ledger_.set_world_size(static_cast<int>(members_.size()) * ctx_.id.processes);
+  ledger_.confirm(start_.step);
+  asked_checkpoint_ = checkpoint_done_ = ctx_.record->status.checkpoint_done;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    Joiner* joiner = find(members_[rank]);
+    if (joiner == nullptr) {  // lost while the commit was under way
+      const api::MemberRef& ref = ctx_.record->status.members[rank].ref;
+      const api::EligiblePod* pod = ctx_.find_pod(ref.uid);
+      return fail_gang(api::Failure{.rank = static_cast<int>(rank) * ctx_.id.processes,
+                                    .pod = pod != nullptr ? pod->name : "",
+                                    .pod_uid = ref.uid,
+                                    .cause = "Unknown",
+                                    .message = "lost the launcher of this pod at the commit",
+                                    .attempt = ctx_.id.attempt,
+                                    .time = ctx_.now.wall});
+    }
+    joiner->member_rank = static_cast<int>(rank);
+  }
+  const Join& first = joiners_.at(members_.front()).join;
+  const Commit commit{.group = *ctx_.record,
+                      .master_address = host_of(first.address),
+                      .master_port = first.master_port,
+                      .key = ctx_.id.data_key,
+                      .load_uri = start_.load_uri};
+  for (const PeerId peer : members_) send(peer, commit);
+}
+
+void Gang::send_peers() {
+  if (are_peers_sent_ || ctx_.id.runtime != api::RuntimeKind::kNative) return;
+  if (!are_members([](const Joiner& joiner) { return joiner.ready.has_value(); })) return;
+  are_peers_sent_ = true;
+  Peers peers;
+  const std::string& config_hash = joiners_.at(members_.front()).ready->config_hash;
+  for (const PeerId peer : members_) {
+    const Joiner& joiner = joiners_.at(peer);
+    if (joiner.ready->config_hash != config_hash) {
+      fail_gang(api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
+                             .pod = joiner.join.pod,
+                             .node = joiner.join.node,
+                             .pod_uid = joiner.join.self.uid,
+                             .cause = "Error",
+                             .message = "its trainer has another configuration than rank 0",
+                             .attempt = ctx_.id.attempt,
+                             .time = ctx_.now.wall});
+      return;
+    }
+    for (const std::uint16_t port : joiner.ready->data_ports) {
+      peers.addresses.push_back(host_of(joiner.join.address) + ":" + std::to_string(port));
+    }
+  }
+  for (const PeerId peer : members_) send(peer, peers);
+}
+
+}  // namespace pawl::membership

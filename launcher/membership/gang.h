@@ -1,0 +1,101 @@
+// The leader's half of the decision, alive in the one launcher that the record names: gathers members, commits the
+// generation, collects shards and publishes checkpoints, reports progress, ends the gang. Level-triggered: decide() compares
+// the record with what it should say, so a lost or conflicting write is simply decided again. Pure; owned by Membership.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/membership/checkpoint_ledger.h"
+#include "launcher/membership/context.h"
+#include "launcher/membership/progress_view.h"
+#include "launcher/membership/record_writer.h"
+
+namespace pawl::membership {
+
+class Gang {
+ public:
+  Gang(Context& ctx, RecordWriter& writer);
+
+  void on_message(PeerId peer, const Message& message);
+  void on_peer_down(PeerId peer, const std::string& why);
+  void on_record(std::uint64_t read_id);
+  void on_record_gone(const std::string& why);
+  void on_selected(const CheckpointSelected& selected);
+  void on_published(const PublishDone& done);
+  void on_tick();
+  void decide();
+  void forgive_silence();
+  // Another launcher leads now, before anything was committed.
+  void dissolve();
+
+  bool is_done() const { return stage_ == Stage::kDone; }
+
+ private:
+  enum class Stage { kGathering, kRunning, kEnding, kDone };
+  struct Joiner {
+    Join join;
+    std::optional<Ready> ready;
+    SteadyPoint last_heard{}, last_sent{};
+    int member_rank = -1;
+    bool is_finished = false, has_left = false, is_lost = false;
+    std::string lost_why;
+  };
+  struct Publishing {
+    std::int64_t step = 0;
+    std::uint64_t read_id = 0;
+    bool is_sent = false;
+  };
+
+  void on_join(PeerId peer, const Join& join);
+  std::optional<Refused> refusal_of(const Join& join) const;
+  void on_member_message(Joiner& joiner, const Message& message);
+  void lose(PeerId peer, const std::string& why);
+
+  // The joiner for each slot, in the order of slots; empty unless all of target_members are there.
+  std::vector<PeerId> full_gang() const;
+  void prepare_commit();
+  bool is_committed() const;
+  void enter_running();
+  void send_peers();
+  void drive_checkpoints();
+  void drive_requests();
+  void drive_end();
+  void end(StopReason reason, bool is_saving, const std::string& why);
+  void fail_gang(api::Failure failure);
+  api::WorkerGroupStatus desired() const;
+  void write_if_due();
+
+  void send(PeerId peer, Message message);
+  void broadcast(const Message& message);
+  bool are_members(bool (*predicate)(const Joiner&)) const;
+  Joiner* find(PeerId peer);
+
+  Context& ctx_;
+  RecordWriter& writer_;
+  Stage stage_ = Stage::kGathering;
+  std::map<PeerId, Joiner> joiners_;
+  std::vector<PeerId> members_;  // by member rank, as they were last proposed or committed
+  std::optional<api::WorkerGroupStatus> proposal_;
+  bool is_selecting_ = false, is_selected_ = false;
+  CheckpointSelected start_;
+  std::optional<SteadyPoint> select_at_;
+  bool are_peers_sent_ = false;
+
+  CheckpointLedger ledger_;
+  std::optional<Publishing> publishing_;
+  std::optional<api::CheckpointStatus> checkpoint_;  // published by us, newest
+  ProgressView progress_;
+  std::int64_t asked_checkpoint_ = 0, asked_at_step_ = 0, checkpoint_done_ = 0;
+  bool wants_finished_ = false;
+
+  std::vector<api::Failure> failures_;
+  StopReason end_reason_ = StopReason::kFailed;
+  SteadyPoint ended_at_{}, end_deadline_{};
+  SteadyPoint last_write_{};
+  bool was_progress_written_ = false;
+};
+
+}  // namespace pawl::membership

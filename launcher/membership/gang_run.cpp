@@ -1,0 +1,183 @@
+// The leader while the generation runs: checkpoints, requests of the operator, the record's reports, the end.
+#include <algorithm>
+#include <utility>
+
+#include "launcher/membership/gang.h"
+
+namespace pawl::membership {
+namespace {
+
+constexpr std::size_t kFailuresMax = 16;
+
+bool is_same(const api::Failure& a, const api::Failure& b) {
+  return a.attempt == b.attempt && a.pod_uid == b.pod_uid && a.rank == b.rank;
+}
+
+}  // namespace
+
+void Gang::decide() {
+  if (stage_ == Stage::kGathering && ctx_.record) {
+    if (is_committed()) {
+      enter_running();
+    } else {
+      prepare_commit();
+    }
+  }
+  if (stage_ == Stage::kRunning) {
+    send_peers();
+    drive_requests();
+  }
+  if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) drive_checkpoints();
+  if (stage_ == Stage::kRunning &&
+      are_members([](const Joiner& joiner) { return joiner.is_finished; }) && !publishing_) {
+    wants_finished_ = true;
+  }
+  if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) write_if_due();
+  if (stage_ == Stage::kRunning && wants_finished_ && ctx_.record->status.is_finished) {
+    broadcast(Goodbye{});
+    stage_ = Stage::kDone;
+  }
+  if (stage_ == Stage::kEnding) drive_end();
+}
+
+void Gang::on_record(std::uint64_t read_id) {
+  const std::int64_t newest =
+      std::max(ctx_.record->spec.attempt, ctx_.record->status.attempt);
+  if (newest > ctx_.id.attempt) {
+    end(StopReason::kStale, false, "attempt " + std::to_string(newest) + " has begun");
+    return;
+  }
+  if (!publishing_ || publishing_->is_sent || read_id != publishing_->read_id) return;
+  // The fence before the manifest: still our attempt, our generation, our leadership.
+  const bool is_ours = ctx_.is_leader() && proposal_ &&
+                       ctx_.record->status.generation == proposal_->generation;
+  if (!is_ours) {
+    ctx_.note("publication_refused", "the record has moved on", true);
+    publishing_.reset();
+    return;
+  }
+  publishing_->is_sent = true;
+  std::vector<ShardDone> shards = ledger_.take(publishing_->step);
+  const std::string trainer = shards.front().manifest_json;
+  const int world_size = static_cast<int>(shards.size());
+  ctx_.act(PublishCheckpoint{publishing_->step, ctx_.id.attempt, ctx_.record->status.generation,
+                             world_size, trainer, std::move(shards)});
+}
+
+void Gang::on_record_gone(const std::string& why) { end(StopReason::kGone, false, "the job is gone: " + why); }
+
+void Gang::drive_checkpoints() {
+  if (publishing_) return;
+  const auto step = ledger_.publishable();
+  if (!step) return;
+  publishing_ = Publishing{*step, writer_.ask_for_record()};
+}
+
+void Gang::on_published(const PublishDone& done) {
+  publishing_.reset();
+  if (!done.error.empty()) {
+    ctx_.note("checkpoint_failed", "step " + std::to_string(done.step) + ": " + done.error, true);
+    return;
+  }
+  api::CheckpointStatus checkpoint = done.checkpoint;
+  const auto& before = checkpoint_ ? checkpoint_ : ctx_.record->status.checkpoint;
+  checkpoint.count = (before ? before->count : 0) + 1;
+  checkpoint.time = ctx_.now.wall;
+  checkpoint_ = std::move(checkpoint);
+  if (asked_checkpoint_ > checkpoint_done_ && done.step > asked_at_step_) {
+    checkpoint_done_ = asked_checkpoint_;
+  }
+  broadcast(Published{done.step});
+}
+
+void Gang::drive_requests() {
+  const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  if (spec.is_stopping) {
+    end(StopReason::kSuspended, true, "the job is suspended");
+    return;
+  }
+  if (spec.checkpoint_now <= asked_checkpoint_ || !are_peers_sent_) return;
+  asked_checkpoint_ = spec.checkpoint_now;
+  asked_at_step_ = ledger_.confirmed();
+  broadcast(AskCheckpoint{});
+}
+
+// ---- the end
+
+void Gang::fail_gang(api::Failure failure) {
+  const std::string why = failure.pod + ": " + failure.message;
+  failures_.push_back(std::move(failure));
+  end(StopReason::kFailed, false, why);
+}
+
+void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
+  if (stage_ == Stage::kEnding || stage_ == Stage::kDone) return;
+  stage_ = Stage::kEnding;
+  end_reason_ = reason;
+  const auto& timings = ctx_.timings;
+  ended_at_ = ctx_.now.steady;
+  end_deadline_ = ended_at_ + timings.kill_grace + timings.goodbye_max +
+                  (is_saving ? timings.save_grace : std::chrono::milliseconds{0});
+  ctx_.note("gang_ends", std::string{stop_reason_name(reason)} + ": " + why);
+  broadcast(StopGang{reason, is_saving, why});
+}
+
+void Gang::drive_end() {
+  // Nothing of a gone job or of an older attempt may be published or written any more.
+  const bool is_void = end_reason_ == StopReason::kGone || end_reason_ == StopReason::kStale;
+  const bool have_left = std::ranges::all_of(joiners_, [](const auto& entry) {
+    return entry.second.has_left || entry.second.is_lost;
+  });
+  const bool is_written = writer_.is_free() && desired() == ctx_.record->status;
+  const bool knows_culprit = failures_.empty() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait ||
+                             std::ranges::any_of(failures_, [](const api::Failure& failure) {
+                               return failure.cause != "Victim";
+                             });
+  const bool is_settled = have_left && !publishing_ && is_written && knows_culprit;
+  if (is_void || is_settled || ctx_.now.steady >= end_deadline_) stage_ = Stage::kDone;
+}
+
+// ---- the record
+
+api::WorkerGroupStatus Gang::desired() const {
+  api::WorkerGroupStatus next = ctx_.record->status;
+  if (progress_.value()) next.progress = progress_.value();
+  if (checkpoint_) next.checkpoint = checkpoint_;
+  next.checkpoint_done = std::max(next.checkpoint_done, checkpoint_done_);
+  next.is_finished = next.is_finished || wants_finished_;
+  // Victims are only of interest when nobody turns out to be the cause.
+  const bool has_culprit = std::ranges::any_of(
+      failures_, [](const api::Failure& failure) { return failure.cause != "Victim"; });
+  const bool is_waiting = ctx_.now.steady - ended_at_ < ctx_.timings.culprit_wait;
+  for (const api::Failure& failure : failures_) {
+    if (failure.cause == "Victim" && (has_culprit || is_waiting)) continue;
+    const bool is_known = std::ranges::any_of(
+        next.failures, [&](const api::Failure& known) { return is_same(known, failure); });
+    if (!is_known) next.failures.push_back(failure);
+  }
+  if (next.failures.size() > kFailuresMax) {
+    next.failures.erase(next.failures.begin(),
+                        next.failures.end() - static_cast<std::ptrdiff_t>(kFailuresMax));
+  }
+  return next;
+}
+
+// At once for what users and the operator wait for; progress alone only each reportSeconds.
+void Gang::write_if_due() {
+  if (!writer_.is_free() || !ctx_.is_leader()) return;
+  if (end_reason_ == StopReason::kGone || (stage_ == Stage::kEnding && end_reason_ == StopReason::kStale)) return;
+  api::WorkerGroupStatus next = desired();
+  const api::WorkerGroupStatus& now = ctx_.record->status;
+  const bool has_news = next.progress != now.progress;
+  const std::chrono::seconds every{std::max(ctx_.record->spec.report_seconds, 1)};
+  const bool is_due = has_news && (!was_progress_written_ || stage_ == Stage::kEnding ||
+                                   ctx_.now.steady - last_write_ >= every);
+  api::WorkerGroupStatus rest = next;
+  rest.progress = now.progress;
+  if (!is_due && rest == now) return;
+  was_progress_written_ = was_progress_written_ || has_news;
+  last_write_ = ctx_.now.steady;
+  writer_.write(std::move(next));
+}
+
+}  // namespace pawl::membership

@@ -1,0 +1,22 @@
+#include "launcher/membership/lineage.h"
+
+#include <utility>
+
+namespace pawl::membership {
+
+std::vector<api::LineageEntry> extend_lineage(std::vector<api::LineageEntry> lineage,
+                                              const api::LineageEntry& entry) {
+  std::erase_if(lineage, [&](const api::LineageEntry& old) { return old.start_step > entry.start_step; });
+  lineage.push_back(entry);
+  std::vector<api::LineageEntry> kept;
+  for (std::size_t i = 0; i < lineage.size(); ++i) {
+    const bool is_last = i + 1 == lineage.size();
+    if (is_last || lineage[i + 1].start_step > lineage[i].start_step) kept.push_back(lineage[i]);
+  }
+  if (kept.size() > kLineageMax) {
+    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(kLineageMax));
+  }
+  return kept;
+}
+
+}  // namespace pawl::membership

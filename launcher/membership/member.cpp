@@ -1,0 +1,214 @@
+#include "launcher/membership/member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/api/contract.h"
+
+namespace pawl::membership {
+
+namespace channel = api::channel;
+
+Member::Member(Context& ctx)
+    : ctx_(ctx), link_(ctx), processes_(static_cast<std::size_t>(ctx.id.processes)) {}
+
+// Native processes only wait for Welcome, so they start at once: loading their libraries and data happens
+// beside the joining. Others need their rank in the environment.
+void Member::start() {
+  ctx_.act(WatchRecord{true});
+  if (is_native()) start_processes(std::nullopt);
+}
+
+void Member::start_processes(std::optional<Placement> placement) {
+  for (Process& process : processes_) process.is_running = true;
+  ctx_.act(StartProcesses{std::move(placement)});
+}
+
+void Member::on_record() {
+  if (is_stopping()) return;
+  const api::WorkerGroup& record = *ctx_.record;
+  const std::int64_t newest = std::max(record.spec.attempt, record.status.attempt);
+  if (newest > ctx_.id.attempt) {
+    begin_stop(api::kExitRetry, false, "attempt " + std::to_string(newest) + " has begun");
+    return;
+  }
+  // Suspended before anybody leads: there is no leader to say it.
+  if (record.spec.is_stopping && ctx_.leader() == nullptr) {
+    begin_stop(api::kExitDrained, false, "the job is suspended");
+    return;
+  }
+  if (commit_ && ctx_.leader() != nullptr &&
+      ctx_.leader()->ref != commit_->group.status.leader->ref) {
+    end_as_victim("another launcher leads this attempt");
+    return;
+  }
+  link_.retarget();
+}
+
+void Member::on_record_gone(const std::string& why) {
+  begin_stop(is_finished_ ? api::kExitDone : api::kExitDrained, false, "the job is gone: " + why);
+}
+
+void Member::on_message(const Message& message) {
+  if (const auto* refused = std::get_if<Refused>(&message)) return on_refused(*refused);
+  link_.on_heard();
+  if (const auto* commit = std::get_if<Commit>(&message)) {
+    on_commit(*commit);
+  } else if (const auto* peers = std::get_if<Peers>(&message)) {
+    peers_ = *peers;
+    welcome();
+  } else if (const auto* stop = std::get_if<StopGang>(&message)) {
+    on_stop_gang(*stop);
+  } else if (std::holds_alternative<AskCheckpoint>(message)) {
+    if (!is_welcomed_ || is_stopping()) return;
+    for (int i = 0; i < ctx_.id.processes; ++i) ctx_.act(TellProcess{i, channel::CheckpointNow{}});
+  } else if (const auto* published = std::get_if<Published>(&message)) {
+    ctx_.note("checkpoint_published", "step " + std::to_string(published->step));
+  } else if (std::holds_alternative<Goodbye>(message)) {
+    was_goodbye_said_ = true;
+  }
+}
+
+void Member::on_refused(const Refused& refused) {
+  ctx_.note("join_refused", refused.why, true);
+  link_.on_refused(refused.why);
+  if (!refused.is_final || is_stopping()) return;
+  ctx_.act(WriteTermination{api::Failure{.pod = ctx_.id.pod,
+                                         .node = ctx_.id.node,
+                                         .pod_uid = ctx_.id.self.uid,
+                                         .cause = "Error",
+                                         .message = "refused by the leading launcher: " + refused.why,
+                                         .attempt = ctx_.id.attempt,
+                                         .time = ctx_.now.wall}});
+  begin_stop(api::kExitFatal, false, refused.why);
+}
+
+// Rule 4: entered only when it was shown the committed record and finds itself in it.
+void Member::on_commit(const Commit& commit) {
+  const api::WorkerGroupStatus& status = commit.group.status;
+  const auto me = std::ranges::find(status.members, ctx_.id.self, &api::Member::ref);
+  if (is_stopping() || commit_ || status.attempt != ctx_.id.attempt || !status.leader ||
+      me == status.members.end()) {
+    ctx_.note("commit_ignored", "generation " + std::to_string(status.generation), true);
+    return;
+  }
+  commit_ = commit;
+  member_rank_ = me->rank;
+  ctx_.act(SetReady{true});
+  ctx_.note("generation_entered", "generation " + std::to_string(status.generation) + ", member " +
+                                      std::to_string(me->rank) + " of " +
+                                      std::to_string(status.members.size()));
+  if (!ctx_.is_leader()) ctx_.act(WatchRecord{false});
+  if (is_native()) return welcome();
+  start_processes(Placement{member_rank_, static_cast<int>(status.members.size()), status.attempt,
+                            status.generation, commit.master_address, commit.master_port});
+}
+
+int Member::rank_of(int local_rank) const {
+  return std::max(member_rank_, 0) * ctx_.id.processes + local_rank;
+}
+
+bool Member::are_all(bool (*predicate)(const Process&)) const {
+  return std::ranges::all_of(processes_, predicate);
+}
+
+void Member::tell_ready() {
+  if (!is_native() || !link_.is_joined() || ready_told_on_ == link_.joins()) return;
+  if (!are_all([](const Process& process) { return process.hello.has_value(); })) return;
+  Ready ready;
+  for (const Process& process : processes_) ready.data_ports.push_back(process.hello->data_port);
+  ready.config_hash = processes_.front().hello->config_hash;
+  for (const Process& process : processes_) {
+    if (process.hello->config_hash != ready.config_hash) ready.config_hash = "different on one host";
+  }
+  ready_told_on_ = link_.joins();
+  link_.send(std::move(ready));
+}
+
+void Member::welcome() {
+  if (!commit_ || is_stopping() || (is_native() && !peers_)) return;
+  const api::WorkerGroupStatus& status = commit_->group.status;
+  channel::Welcome welcome{
+      .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
+      .attempt = status.attempt,
+      .generation = status.generation,
+      .start_step = status.start_step,
+      .load_uri = commit_->load_uri,
+      .key = commit_->key,
+      .checkpoint_seconds = ctx_.id.checkpoint_seconds};
+  if (peers_) {
+    for (std::size_t rank = 0; rank < peers_->addresses.size(); ++rank) {
+      welcome.peers.push_back({static_cast<int>(rank), peers_->addresses[rank]});
+    }
+  }
+  for (int i = 0; i < ctx_.id.processes; ++i) {
+    Process& process = processes_[static_cast<std::size_t>(i)];
+    if (!process.hello || process.is_welcomed) continue;
+    process.is_welcomed = is_welcomed_ = true;
+    welcome.rank = rank_of(i);
+    welcome.local_rank = i;
+    ctx_.act(TellProcess{i, welcome});
+  }
+}
+
+void Member::on_process_said(const ProcessSaid& said) {
+  Process& process = processes_[static_cast<std::size_t>(said.local_rank)];
+  if (const auto* hello = std::get_if<channel::Hello>(&said.message)) {
+    process.hello = *hello;
+    // A foreign process that speaks the channel has its place already.
+    if (!is_native()) welcome();
+  } else if (const auto* sealed = std::get_if<channel::Sealed>(&said.message)) {
+    on_sealed(said.local_rank, *sealed);
+  } else if (const auto* step = std::get_if<channel::Report>(&said.message)) {
+    if (rank_of(said.local_rank) != 0) return;
+    unsent_report_ = *step;
+    report(writes_in_flight_ > 0);
+  } else if (const auto* done = std::get_if<channel::Done>(&said.message)) {
+    if (rank_of(said.local_rank) != 0) return;
+    if (!unsent_report_) return;
+    unsent_report_->step = std::max(unsent_report_->step, done->step);
+    report(true);
+  }
+}
+
+// A step may take microseconds: the leader hears the newest report, not each one; at once where a shard waits for it.
+void Member::report(bool is_urgent) {
+  if (!unsent_report_ || !commit_) return;
+  if (!is_urgent && ctx_.now.steady - report_sent_ < ctx_.timings.progress_every) return;
+  report_sent_ = ctx_.now.steady;
+  link_.send(Progress{*unsent_report_});
+  unsent_report_.reset();
+}
+
+void Member::on_sealed(int local_rank, const channel::Sealed& sealed) {
+  if (!commit_ || !ctx_.id.has_checkpoints) {
+    ctx_.act(TellProcess{local_rank, channel::Released{sealed.buffer}});
+    return;
+  }
+  const api::WorkerGroupStatus& status = commit_->group.status;
+  ++writes_in_flight_;
+  ctx_.act(WriteShard{.local_rank = local_rank,
+                      .buffer = sealed.buffer,
+                      .rank = rank_of(local_rank),
+                      .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
+                      .step = sealed.step,
+                      .attempt = status.attempt,
+                      .generation = status.generation,
+                      .bytes = sealed.bytes,
+                      .manifest_json = sealed.manifest_json});
+}
+
+void Member::on_shard_written(const ShardWritten& written) {
+  --writes_in_flight_;
+  const Process& process = processes_[static_cast<std::size_t>(written.local_rank)];
+  if (process.is_running) ctx_.act(TellProcess{written.local_rank, channel::Released{written.buffer}});
+  report(true);
+  if (written.error.empty()) {
+    link_.send(written.shard);
+    return;
+  }
+  ctx_.note("shard_write_failed", written.error, true);
+  link_.send(ShardFailed{written.shard.rank, written.shard.step, written.error});
+}
+
+}  // namespace pawl::membership

@@ -1,0 +1,83 @@
+// One member of a gang, in every launcher: joins the leader, enters the generation that it is shown, runs the local
+// processes, hands their shards to storage, and leaves with the exit code that tells the operator why. Pure; owned by
+// Membership.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/membership/context.h"
+#include "launcher/membership/leader_link.h"
+
+namespace pawl::membership {
+
+class Member {
+ public:
+  explicit Member(Context& ctx);
+
+  void start();
+  void on_record();
+  void on_record_gone(const std::string& why);
+  void on_peer_up() { link_.on_up(); }
+  void on_peer_down(const std::string& why) { link_.on_down(why); }
+  void on_message(const Message& message);
+  void on_process_said(const ProcessSaid& said);
+  void on_process_exited(const ProcessExited& exited);
+  void on_shard_written(const ShardWritten& written);
+  void on_termination_asked();
+  void on_tick();
+  // After every input.
+  void decide();
+  void forgive_silence() { link_.forgive_silence(); }
+
+  // Everything here is done: the code to exit with.
+  std::optional<int> exit_code() const { return is_through_ ? exit_code_ : std::nullopt; }
+  bool is_stopping() const { return exit_code_.has_value(); }
+
+ private:
+  struct Process {
+    bool is_running = false, was_told = false, is_welcomed = false;
+    std::optional<int> exit_code;
+    std::optional<api::channel::Hello> hello;
+  };
+
+  void on_commit(const Commit& commit);
+  void on_stop_gang(const StopGang& stop);
+  void on_refused(const Refused& refused);
+  void on_sealed(int local_rank, const api::channel::Sealed& sealed);
+  void start_processes(std::optional<Placement> placement);
+  void tell_ready();
+  void welcome();
+  void report(bool is_urgent);
+  // The first code counts, unless the new one is our own process's failure.
+  void begin_stop(int code, bool is_saving, const std::string& why);
+  void stop_processes(bool is_saving);
+  void end_as_victim(const std::string& why);
+  void fail_own(const ProcessExited& exited);
+  int rank_of(int local_rank) const;
+  bool is_native() const { return ctx_.id.runtime == api::RuntimeKind::kNative; }
+  bool are_all(bool (*predicate)(const Process&)) const;
+
+  Context& ctx_;
+  LeaderLink link_;
+  std::vector<Process> processes_;
+  std::optional<Commit> commit_;
+  std::optional<Peers> peers_;
+  int member_rank_ = -1;
+  bool is_welcomed_ = false, is_ready_told_ = false;
+  int ready_told_on_ = 0;  // which Join the leader got it after
+  int writes_in_flight_ = 0;
+  std::optional<api::channel::Report> unsent_report_;
+  SteadyPoint report_sent_{};
+
+  bool is_finished_ = false;            // all processes exited 0 and the leader knows
+  bool was_goodbye_said_ = false;
+  std::optional<SteadyPoint> goodbye_deadline_;
+  std::optional<int> exit_code_;        // set: stopping
+  bool has_own_failure_ = false, is_through_ = false;
+  std::optional<SteadyPoint> term_at_;  // when saving processes are told to end
+  SteadyPoint stop_deadline_{};         // storage that hangs does not hold the pod for ever
+};
+
+}  // namespace pawl::membership

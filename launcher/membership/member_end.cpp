@@ -1,0 +1,160 @@
+// How a member ends: its processes exit, are stopped, or the gang is.
+#include <algorithm>
+#include <utility>
+
+#include "common/api/contract.h"
+#include "launcher/membership/member.h"
+
+namespace pawl::membership {
+
+namespace channel = api::channel;
+
+void Member::on_process_exited(const ProcessExited& exited) {
+  Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
+  process.is_running = false;
+  process.exit_code = exited.exit_code;
+  const bool is_expected = exited.exit_code == 0 || exited.was_told || process.was_told;
+  if (!is_expected) fail_own(exited);
+}
+
+void Member::fail_own(const ProcessExited& exited) {
+  // 75 says "not my fault": a peer or the network failed under it.
+  const bool is_victim = exited.exit_code == api::kExitRetry;
+  api::Failure failure{.rank = rank_of(exited.local_rank),
+                       .pod = ctx_.id.pod,
+                       .node = ctx_.id.node,
+                       .pod_uid = ctx_.id.self.uid,
+                       .exit_code = exited.exit_code,
+                       .cause = is_victim ? "Victim" : exited.signal != 0 ? "Signal" : "Error",
+                       .message = "rank " + std::to_string(rank_of(exited.local_rank)) +
+                                  (exited.signal != 0
+                                       ? " was killed by signal " + std::to_string(exited.signal)
+                                       : " exited with code " + std::to_string(exited.exit_code)),
+                       .log_tail = exited.log_tail,
+                       .attempt = ctx_.id.attempt,
+                       .time = ctx_.now.wall};
+  if (exited.signal != 0) failure.signal = exited.signal;
+  if (!exited.message.empty()) failure.message += ": " + exited.message;
+  ctx_.note("process_failed", failure.message, true);
+  if (has_own_failure_) return;
+  has_own_failure_ = true;
+  link_.send(Exit{failure});
+  ctx_.act(WriteTermination{std::move(failure)});
+  if (is_stopping()) {
+    exit_code_ = exited.exit_code;
+    return;
+  }
+  begin_stop(exited.exit_code, false, "a process of this launcher failed");
+}
+
+void Member::on_stop_gang(const StopGang& stop) {
+  switch (stop.reason) {
+    case StopReason::kSuspended:
+      return begin_stop(api::kExitDrained, stop.is_saving, "the job is suspended");
+    case StopReason::kDrained:
+      return begin_stop(api::kExitRetry, stop.is_saving, stop.why);
+    case StopReason::kGone:
+      return begin_stop(api::kExitDrained, false, stop.why);
+    case StopReason::kStale:
+      return begin_stop(api::kExitRetry, false, stop.why);
+    case StopReason::kFailed:
+      return end_as_victim(stop.why);
+  }
+}
+
+void Member::end_as_victim(const std::string& why) {
+  if (is_stopping()) return;
+  ctx_.act(WriteTermination{api::Failure{.rank = rank_of(0),
+                                         .pod = ctx_.id.pod,
+                                         .node = ctx_.id.node,
+                                         .pod_uid = ctx_.id.self.uid,
+                                         .cause = "Victim",
+                                         .message = why,
+                                         .attempt = ctx_.id.attempt,
+                                         .time = ctx_.now.wall}});
+  begin_stop(api::kExitRetry, false, why);
+}
+
+void Member::begin_stop(int code, bool is_saving, const std::string& why) {
+  if (is_stopping()) return;
+  exit_code_ = code;
+  ctx_.note("stopping", why);
+  ctx_.act(SetReady{false});
+  const auto& timings = ctx_.timings;
+  stop_deadline_ =
+      ctx_.now.steady + timings.save_grace + timings.kill_grace + timings.goodbye_max;
+  stop_processes(is_saving);
+}
+
+void Member::stop_processes(bool is_saving) {
+  const auto& timings = ctx_.timings;
+  const bool can_be_told = is_saving && is_native() && is_welcomed_;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (!processes_[i].is_running) continue;
+    processes_[i].was_told = true;
+    if (can_be_told) ctx_.act(TellProcess{static_cast<int>(i), channel::Stop{.is_saving = true}});
+  }
+  if (can_be_told) {
+    term_at_ = ctx_.now.steady + timings.save_grace;
+  } else {
+    ctx_.act(StopProcesses{is_saving ? timings.save_grace : timings.kill_grace});
+  }
+}
+
+void Member::on_termination_asked() {
+  if (is_stopping()) return;
+  report(true);
+  link_.send(Leaving{});
+  begin_stop(api::kExitDrained, commit_.has_value(), "told to terminate");
+}
+
+void Member::on_tick() {
+  link_.on_tick();
+  report(false);
+  if (term_at_ && ctx_.now.steady >= *term_at_) {
+    term_at_.reset();
+    ctx_.act(StopProcesses{ctx_.timings.kill_grace});
+  }
+}
+
+void Member::decide() {
+  if (is_through_) return;
+  tell_ready();
+  const auto loss = link_.take_loss();
+  const bool are_gone = are_all([](const Process& process) { return !process.is_running; });
+  if (is_stopping()) {
+    if ((are_gone && writes_in_flight_ == 0) || ctx_.now.steady >= stop_deadline_) {
+      report(true);
+      link_.send(Left{});
+      is_through_ = true;
+    }
+    return;
+  }
+  const bool is_done =
+      are_all([](const Process& process) { return process.exit_code == 0; }) && writes_in_flight_ == 0;
+  if (is_done && commit_ && !is_finished_) {
+    is_finished_ = true;
+    report(true);
+    link_.send(Finished{});
+    goodbye_deadline_ = ctx_.now.steady + ctx_.timings.goodbye_max;
+  }
+  // The leader itself stays until the record says so.
+  const bool is_late = goodbye_deadline_ && ctx_.now.steady >= *goodbye_deadline_ && !ctx_.is_leader();
+  if (is_finished_ && (was_goodbye_said_ || loss || is_late)) {
+    exit_code_ = api::kExitDone;
+    is_through_ = true;
+    return;
+  }
+  if (loss && commit_) return end_as_victim("lost the leading launcher: " + *loss);
+  if (loss) ctx_.act(WatchRecord{true});
+  if (!commit_ && link_.failing_since()) {
+    const auto failing = ctx_.now.steady - *link_.failing_since();
+    if (link_.is_refused() && failing > ctx_.timings.refused_max) {
+      on_refused(Refused{link_.why(), true});
+    } else if (failing > ctx_.timings.unreachable_max) {
+      end_as_victim("cannot reach the leading launcher: " + link_.why());
+    }
+  }
+}
+
+}  // namespace pawl::membership

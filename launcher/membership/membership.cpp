@@ -1,0 +1,127 @@
+#include "launcher/membership/membership.h"
+
+#include <utility>
+
+namespace pawl::membership {
+
+bool is_older(const std::string& resource_version, const std::string& other) {
+  if (resource_version.size() != other.size()) return resource_version.size() < other.size();
+  return resource_version < other;
+}
+
+Membership::Membership(Identity identity, Timings timings)
+    : ctx_(std::move(identity), timings), writer_(ctx_), claim_(ctx_, writer_), member_(ctx_) {}
+
+std::vector<Action> Membership::start(Now now) {
+  ctx_.now = now;
+  ctx_.now.wall = std::chrono::floor<std::chrono::seconds>(now.wall);
+  member_.start();
+  return std::exchange(ctx_.actions, {});
+}
+
+std::vector<Action> Membership::step(const Input& input, Now now) {
+  if (has_left_) return {};
+  const SteadyPoint before = ctx_.now.steady;
+  ctx_.now = now;
+  // The record holds whole seconds; finer ones would never compare equal to what was written.
+  ctx_.now.wall = std::chrono::floor<std::chrono::seconds>(now.wall);
+  if (now.steady - before > ctx_.timings.heartbeat * 2) notice_pause();
+  std::visit([this](const auto& value) { on(value); }, input);
+  settle();
+  return std::exchange(ctx_.actions, {});
+}
+
+// Ticks come ten times a second. If none came for long, this launcher itself was stopped or starved, and the
+// silence of the others is our own.
+void Membership::notice_pause() {
+  member_.forgive_silence();
+  if (gang_) gang_->forgive_silence();
+}
+
+void Membership::on(const RecordSeen& seen) {
+  const bool is_stale = ctx_.record && is_older(seen.group.meta.resource_version,
+                                                ctx_.record->meta.resource_version);
+  if (!is_stale) ctx_.record = seen.group;
+  writer_.on_record(seen.read_id);
+  if (is_stale && seen.read_id == 0) return;
+  take_or_give_up_lead();
+  if (gang_) gang_->on_record(seen.read_id);
+  member_.on_record();
+}
+
+void Membership::take_or_give_up_lead() {
+  if (ctx_.is_leader() && !gang_ && !member_.is_stopping()) {
+    ctx_.note("leading", "term " + std::to_string(ctx_.record->status.term));
+    gang_ = std::make_unique<Gang>(ctx_, writer_);
+  }
+  if (gang_ && ctx_.leader() != nullptr && !ctx_.is_leader()) {
+    ctx_.note("lead_lost", "another launcher leads", true);
+    gang_->dissolve();
+    gang_.reset();
+    ctx_.to_own_gang.clear();
+  }
+}
+
+void Membership::on(const RecordGone& gone) {
+  is_gone_ = true;
+  if (gang_) gang_->on_record_gone(gone.why);
+  member_.on_record_gone(gone.why);
+}
+
+void Membership::on(const PeerDown& down) {
+  if (down.peer == kLeaderPeer) {
+    member_.on_peer_down(down.why);
+  } else if (gang_) {
+    gang_->on_peer_down(down.peer, down.why);
+  }
+}
+
+void Membership::on(const PeerSaid& said) {
+  if (said.peer == kLeaderPeer) {
+    member_.on_message(said.message);
+  } else if (gang_) {
+    gang_->on_message(said.peer, said.message);
+  } else if (std::holds_alternative<Join>(said.message)) {
+    // It has seen a newer record than we have, or an older one.
+    ctx_.act(Send{said.peer, Refused{"this launcher does not lead", false}});
+  }
+}
+
+void Membership::on(const CheckpointSelected& selected) {
+  if (gang_) gang_->on_selected(selected);
+}
+
+void Membership::on(const PublishDone& done) {
+  if (gang_) gang_->on_published(done);
+}
+
+void Membership::on(const Tick&) {
+  member_.on_tick();
+  if (gang_) gang_->on_tick();
+}
+
+// Member and gang of one launcher talk through the two queues until nothing is left to say.
+void Membership::settle() {
+  do {
+    while (!ctx_.to_own_gang.empty() && gang_) {
+      const Message message = std::move(ctx_.to_own_gang.front());
+      ctx_.to_own_gang.pop_front();
+      gang_->on_message(kSelfPeer, message);
+    }
+    if (gang_) gang_->decide();
+    while (!ctx_.to_own_member.empty()) {
+      const Message message = std::move(ctx_.to_own_member.front());
+      ctx_.to_own_member.pop_front();
+      member_.on_message(message);
+    }
+    if (!is_gone_ && !member_.is_stopping()) claim_.decide();
+    member_.decide();
+  } while ((!ctx_.to_own_gang.empty() && gang_) || !ctx_.to_own_member.empty());
+  // A launcher that leads stays until the gang has ended.
+  if (member_.exit_code() && (!gang_ || gang_->is_done()) && !has_left_) {
+    has_left_ = true;
+    ctx_.act(Leave{*member_.exit_code()});
+  }
+}
+
+}  // namespace pawl::membership

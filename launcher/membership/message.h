@@ -1,0 +1,97 @@
+// What launchers of one gang say to each other over their TLS connections: one JSON object a frame, field "type" = the
+// struct's name in snake_case. A member's own messages to a leader in the same launcher take the same way, without the
+// wire. Unknown types are ignored, so that both sides can grow (the full protocol adds reports for a change). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/api/channel.h"
+#include "common/api/types.h"
+#include "common/base/result.h"
+
+namespace pawl::membership {
+
+// ---- member → leader
+struct Join {  // first on every connection; `token` proves the pod UID
+  int version = 0;
+  api::MemberRef self;
+  std::int64_t attempt = 0;
+  int slot = -1;
+  std::string pod, node;
+  std::string token;
+  std::string address;            // of this launcher's own listener; its host is also where its processes listen
+  std::uint16_t master_port = 0;  // free on this host: MASTER_PORT if this member gets rank 0
+  int processes = 1;
+};
+struct Ready {  // every local process said Hello
+  std::vector<std::uint16_t> data_ports;  // by local rank
+  std::string config_hash;
+};
+struct Progress {
+  api::channel::Report report;
+};
+struct ShardDone {  // a shard of this step is on storage
+  int rank = 0;
+  std::int64_t step = 0;
+  std::string file;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;
+  std::string sha256;
+  std::string manifest_json;  // of rank 0
+};
+struct ShardFailed {
+  int rank = 0;
+  std::int64_t step = 0;
+  std::string why;
+};
+struct Leaving {};  // told to go (SIGTERM): here the whole gang stops
+struct Exit {       // a process failed; the first cause of the end of this attempt
+  api::Failure failure;
+};
+struct Finished {};  // all local processes exited 0, all their shards are reported
+struct Left {};      // after a StopGang: processes gone, shards reported, nothing more will come
+
+// ---- leader → member
+struct Refused {
+  std::string why;
+  bool is_final = false;  // the same Join can never be accepted
+};
+struct Commit {  // the committed record, shown to each member
+  api::WorkerGroup group;
+  std::string master_address;
+  std::uint16_t master_port = 0;
+  std::string key;       // hex; of this generation's data plane
+  std::string load_uri;  // folder of the checkpoint to start from, "" = fresh
+};
+struct Peers {
+  std::vector<std::string> addresses;  // of every process, by rank
+};
+enum class StopReason { kSuspended, kDrained, kFailed, kGone, kStale };
+struct StopGang {
+  StopReason reason = StopReason::kFailed;
+  bool is_saving = false;
+  std::string why;
+};
+struct AskCheckpoint {};
+struct Published {
+  std::int64_t step = 0;
+};
+struct Goodbye {};  // is_finished stands in the record
+
+// ---- both ways
+struct Heartbeat {};
+
+using Message =
+    std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit, Finished, Left, Refused,
+                 Commit, Peers, StopGang, AskCheckpoint, Published, Goodbye, Heartbeat>;
+
+std::string encode(const Message& message);
+// Invalid for text that is no message; NotFound for a type that this version does not know.
+Result<Message> decode(const std::string& text);
+
+const char* stop_reason_name(StopReason reason);
+
+}  // namespace pawl::membership
