@@ -10,9 +10,9 @@
 namespace pawl::kernels {
 namespace {
 
-#include "trainer-runtime/kernels/isa_gemm.h"
-#include "trainer-runtime/kernels/isa_math.h"
-#include "trainer-runtime/kernels/isa_rows.h"
+#include "trainer-runtime/kernels/isa_gemm.inc"
+#include "trainer-runtime/kernels/isa_math.inc"
+#include "trainer-runtime/kernels/isa_rows.inc"
 
 template <typename T>
 constexpr Table<T> table_named(const char* name) {

@@ -1,0 +1,228 @@
+#include "trainer-runtime/include/pawl/config.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "common/base/hash.h"
+#include "trainer-runtime/config/nearest.h"
+
+namespace pawl {
+namespace {
+
+using nlohmann::json;
+
+// Reads the fields of one object and remembers the first thing that is wrong, so that the list of fields below stays a
+// list. Fields that nobody asked for are found at the end.
+class Reader {
+ public:
+  Reader(const json& object, std::string path, std::optional<Error>& error)
+      : object_(object), path_(std::move(path)), error_(error) {
+    if (!object_.is_object()) complain(path_.empty() ? "the configuration" : path_, "must be an object");
+  }
+
+  void read(const char* name, std::string& value) {
+    if (const json* found = find(name); found != nullptr) {
+      if (!found->is_string()) return complain(full(name), "must be a text");
+      value = found->get<std::string>();
+    }
+  }
+  void read(const char* name, bool& value) {
+    if (const json* found = find(name); found != nullptr) {
+      if (!found->is_boolean()) return complain(full(name), "must be true or false");
+      value = found->get<bool>();
+    }
+  }
+  void read(const char* name, std::uint64_t& value) {
+    if (const json* found = find(name); found != nullptr) {
+      if (!found->is_number_unsigned()) return complain(full(name), "must be a whole number, 0 or more");
+      value = found->get<std::uint64_t>();
+    }
+  }
+  void read(const char* name, std::int64_t& value, std::int64_t least, std::int64_t most) {
+    if (const json* found = find(name); found != nullptr) {
+      const auto number = whole(*found);
+      if (!number || *number < least || *number > most) {
+        return complain(full(name), "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+      }
+      value = *number;
+    }
+  }
+  void read(const char* name, double& value, double least, double most) {
+    if (const json* found = find(name); found != nullptr) {
+      if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most)) {
+        return complain(full(name), "must be a number from " + json(least).dump() + " to " + json(most).dump());
+      }
+      value = found->get<double>();
+    }
+  }
+  void read(const char* name, std::vector<std::string>& value) {
+    if (const json* found = find(name); found != nullptr) {
+      value.clear();
+      const std::string wanted = "must be a list of texts, e.g. [\"/data/text\"]";
+      if (!found->is_array()) return complain(full(name), wanted);
+      for (const json& entry : *found) {
+        if (!entry.is_string()) return complain(full(name), wanted);
+        value.push_back(entry.get<std::string>());
+      }
+    }
+  }
+  void one_of(const char* name, std::string& value, std::initializer_list<const char*> kinds) {
+    read(name, value);
+    std::string list;
+    for (const char* kind : kinds) {
+      if (value == kind) return;
+      list += (list.empty() ? "" : ", ") + std::string(kind);
+    }
+    complain(full(name), "is \"" + value + "\" but must be one of: " + list);
+  }
+  Reader child(const char* name) {
+    const json* found = find(name);
+    static const json kEmpty = json::object();
+    return {found == nullptr ? kEmpty : *found, full(name), error_};
+  }
+  void finish() {
+    if (!object_.is_object()) return;
+    for (const auto& [name, value] : object_.items()) {
+      bool is_known = false;
+      for (const std::string& known : known_) is_known = is_known || known == name;
+      if (!is_known) complain(full(name), "is not a field; did you mean \"" + nearest(name, known_) + "\"?");
+    }
+  }
+
+ private:
+  static std::optional<std::int64_t> whole(const json& value) {
+    if (value.is_number_unsigned()) {
+      const auto number = value.get<std::uint64_t>();
+      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+      return static_cast<std::int64_t>(number);
+    }
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+    return std::nullopt;
+  }
+  const json* find(const char* name) {
+    known_.emplace_back(name);
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+  std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
+  void complain(const std::string& field, const std::string& what) {
+    if (!error_) error_ = Error{Code::kInvalid, field + " " + what};
+  }
+
+  const json& object_;
+  std::string path_;
+  std::optional<Error>& error_;
+  std::vector<std::string> known_;
+};
+
+constexpr std::int64_t kCountMax = 1'000'000'000'000;
+
+void read_model(Reader reader, ModelConfig& model) {
+  reader.one_of("kind", model.kind, {"gpt"});
+  reader.read("layers", model.layers, 1, 1000);
+  reader.read("heads", model.heads, 1, 1024);
+  reader.read("channels", model.channels, 1, 65536);
+  reader.read("context", model.context, 1, 65536);
+  reader.read("vocabulary", model.vocabulary, 2, 1'000'000);
+  reader.read("tied", model.is_tied);
+  reader.finish();
+}
+
+void read_rest(Reader& reader, TrainerConfig& config) {
+  Reader data = reader.child("data");
+  data.one_of("kind", config.data.kind, {"text"});
+  data.read("paths", config.data.paths);
+  data.read("validation_fraction", config.data.validation_fraction, 0, 0.9);
+  data.finish();
+  Reader batch = reader.child("batch");
+  batch.read("global", config.batch.global, 1, 1'000'000);
+  batch.read("micro", config.batch.micro, 1, 1'000'000);
+  batch.finish();
+  Reader optimizer = reader.child("optimizer");
+  optimizer.one_of("kind", config.optimizer.kind, {"adamw"});
+  optimizer.read("learning_rate", config.optimizer.learning_rate, 0, 1e3);
+  optimizer.read("beta1", config.optimizer.beta1, 0, 0.999999);
+  optimizer.read("beta2", config.optimizer.beta2, 0, 0.999999);
+  optimizer.read("epsilon", config.optimizer.epsilon, 1e-30, 1);
+  optimizer.read("weight_decay", config.optimizer.weight_decay, 0, 1e3);
+  optimizer.read("clip_norm", config.optimizer.clip_norm, 0, 1e9);
+  optimizer.finish();
+  Reader schedule = reader.child("schedule");
+  schedule.one_of("kind", config.schedule.kind, {"cosine", "constant"});
+  schedule.read("warmup_steps", config.schedule.warmup_steps, 0, kCountMax);
+  schedule.read("final_fraction", config.schedule.final_fraction, 0, 1);
+  schedule.finish();
+  reader.read("steps", config.steps, 1, kCountMax);
+  reader.read("seed", config.seed);
+  reader.read("validate_every", config.validate_every, 0, kCountMax);
+  reader.read("validate_batches", config.validate_batches, 1, 1'000'000);
+}
+
+std::optional<std::string> inconsistency(const TrainerConfig& config) {
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  if (config.model.channels % config.model.heads != 0) {
+    return "model.heads must divide model.channels; " + number(config.model.channels) + " is not a multiple of " +
+           number(config.model.heads);
+  }
+  if (config.batch.global % config.batch.micro != 0) {
+    return "batch.micro must divide batch.global; " + number(config.batch.global) + " is not a multiple of " +
+           number(config.batch.micro);
+  }
+  if (config.model.vocabulary < 256) {
+    return "model.vocabulary must be at least 256 for data.kind text, whose tokens are bytes";
+  }
+  if (config.data.paths.empty()) return "data.paths is empty: name the files or folders of the text";
+  return std::nullopt;
+}
+
+json model_json(const TrainerConfig& config) {
+  const ModelConfig& model = config.model;
+  return {{"kind", model.kind},       {"layers", model.layers},         {"heads", model.heads}, {"channels", model.channels},
+          {"context", model.context}, {"vocabulary", model.vocabulary}, {"tied", model.is_tied}};
+}
+
+json to_json(const TrainerConfig& c) {
+  return {{"model", model_json(c)},
+          {"data", {{"kind", c.data.kind}, {"paths", c.data.paths}, {"validation_fraction", c.data.validation_fraction}}},
+          {"batch", {{"global", c.batch.global}, {"micro", c.batch.micro}}},
+          {"optimizer",
+           {{"kind", c.optimizer.kind}, {"learning_rate", c.optimizer.learning_rate}, {"beta1", c.optimizer.beta1},
+            {"beta2", c.optimizer.beta2}, {"epsilon", c.optimizer.epsilon}, {"weight_decay", c.optimizer.weight_decay},
+            {"clip_norm", c.optimizer.clip_norm}}},
+          {"schedule",
+           {{"kind", c.schedule.kind}, {"warmup_steps", c.schedule.warmup_steps}, {"final_fraction", c.schedule.final_fraction}}},
+          {"steps", c.steps}, {"seed", c.seed}, {"validate_every", c.validate_every},
+          {"validate_batches", c.validate_batches}};
+}
+
+}  // namespace
+
+Result<TrainerConfig> parse_config(std::string_view text) {
+  const json object = json::parse(text, nullptr, false);
+  if (object.is_discarded()) return fail(Code::kInvalid, "the configuration is not JSON");
+  std::optional<Error> error;
+  TrainerConfig config;
+  Reader reader(object, "", error);
+  read_model(reader.child("model"), config.model);
+  read_rest(reader, config);
+  reader.finish();
+  if (error) return tl::make_unexpected(*std::move(error));
+  if (auto message = inconsistency(config)) return fail(Code::kInvalid, *std::move(message));
+  return config;
+}
+
+std::string format_config(const TrainerConfig& config) { return to_json(config).dump(); }
+
+std::string config_hash(const TrainerConfig& config) {
+  json object = to_json(config);
+  object["data"].erase("paths");
+  return sha256_hex(object.dump());
+}
+
+std::string model_hash(const TrainerConfig& config) { return sha256_hex(model_json(config).dump()); }
+
+}  // namespace pawl

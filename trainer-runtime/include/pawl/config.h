@@ -1,0 +1,73 @@
+// The configuration of pawl-train: `runtime.config` of a TrainingJob. It comes as JSON (`pawl` and the operator turn a
+// job's YAML into it), in PAWL_TRAINER_CONFIG or a file, with the names below: {"model": {"layers": 4, …}, "data": {…},
+// "batch": {…}, "optimizer": {…}, "schedule": {…}, "steps": 1000, …}. A field that is not listed here is an error that
+// names the nearest one; a field that is absent has the default given here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace pawl {
+
+struct ModelConfig {
+  std::string kind = "gpt";       // gpt: the block structure of GPT-2, learned positions
+  std::int64_t layers = 4;        // blocks, 1 to 1,000
+  std::int64_t heads = 4;         // attention heads; divides channels
+  std::int64_t channels = 128;    // width of the residual stream, 1 to 65,536
+  std::int64_t context = 128;     // tokens in a sample, 1 to 65,536
+  std::int64_t vocabulary = 256;  // token values, 2 to 1,000,000; raw text needs 256
+  bool is_tied = false;           // in JSON `tied`: output layer = token embedding, as in GPT-2
+};
+
+struct DataConfig {
+  std::string kind = "text";       // text: every byte of the files is a token
+  std::vector<std::string> paths;  // files, and folders that are read whole in sorted order; required
+  double validation_fraction = 0.1;  // of the text, from its end, is never trained on; 0 to 0.9
+};
+
+struct BatchConfig {
+  std::int64_t global = 32;  // samples in an optimizer step, whatever the number of processes
+  std::int64_t micro = 4;    // samples in one forward and backward pass; divides global
+};
+
+struct OptimizerConfig {
+  std::string kind = "adamw";
+  double learning_rate = 1e-3;  // at the end of the warm-up
+  double beta1 = 0.9, beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // of matrices, a step: parameter * (1 - learning rate * this)
+  double clip_norm = 1.0;     // upper limit of the gradient's norm; 0: no limit
+};
+
+struct ScheduleConfig {
+  std::string kind = "cosine";  // cosine, constant
+  std::int64_t warmup_steps = 20;
+  double final_fraction = 0.1;  // of the learning rate, at the last step
+};
+
+struct TrainerConfig {
+  ModelConfig model;
+  DataConfig data;
+  BatchConfig batch;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  std::int64_t steps = 1000;  // optimizer steps, 1 to 10^12
+  std::uint64_t seed = 1;     // of the initial parameters and the order of samples
+  std::int64_t validate_every = 0;     // steps between validations; 0: only at the end
+  std::int64_t validate_batches = 16;  // micro-batches of a validation, spread over the held-out text
+};
+
+// Invalid with the field's path and what to write instead.
+Result<TrainerConfig> parse_config(std::string_view json);
+// All fields, sorted: equal configurations give equal text.
+std::string format_config(const TrainerConfig& config);
+// SHA-256 of format_config without data.paths, which may differ between machines.
+std::string config_hash(const TrainerConfig& config);
+// What must be equal to load a checkpoint: SHA-256 of the model's part.
+std::string model_hash(const TrainerConfig& config);
+
+}  // namespace pawl
