@@ -5,7 +5,7 @@ set -euo pipefail
 
 missing=()
 from_backports=()
-while read -r package; do
+for package in $(cat "$@" | sed 's/#.*//'); do
   name=${package%/backports}
   # "ok installed" alone: a removed package whose configuration stayed is missing.
   if ! dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'ok installed'; then
@@ -15,7 +15,7 @@ while read -r package; do
     missing+=("$name")
     from_backports+=("$name")
   fi
-done < <(cat "$@" | sed 's/#.*//' | awk 'NF { print $1 }')
+done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()
