@@ -1,0 +1,213 @@
+#include "common/api/schema.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "common/api/json_fields.h"
+#include "common/api/schema_scalar.h"
+
+namespace pawl::api {
+
+using nlohmann::json;
+
+namespace {
+
+std::string child_path(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
+std::string item_path(const std::string& path, std::size_t index) {
+  return path + "[" + std::to_string(index) + "]";
+}
+
+bool is_int_or_string(const json& node) { return node.value("x-kubernetes-int-or-string", false); }
+
+const char* type_name(const json& value) {
+  if (value.is_null()) return "null";
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  if (value.is_string()) return "a string";
+  if (value.is_boolean()) return "true or false";
+  return value.is_number_integer() ? "an integer" : "a number";
+}
+
+const char* wanted_name(const json& node) {
+  if (is_int_or_string(node)) return "an integer or a string";
+  const std::string type = node.value("type", "");
+  if (type == "object") return "an object";
+  if (type == "array") return "a list";
+  if (type == "string") return "a string";
+  if (type == "boolean") return "true or false";
+  return type == "integer" ? "an integer" : "a number";
+}
+
+// 3.0 is an integer to the API server.
+bool is_integral(const json& value) {
+  if (value.is_number_integer()) return true;
+  return value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>();
+}
+
+bool has_type(const json& node, const json& value) {
+  if (is_int_or_string(node)) return value.is_string() || is_integral(value);
+  const std::string type = node.value("type", "");
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "integer") return is_integral(value);
+  return type != "number" || value.is_number();
+}
+
+// The fields of metadata.k8s.io's ObjectMeta, which no CRD describes.
+bool is_metadata_field(std::string_view name) {
+  constexpr std::array<std::string_view, 15> kNames{"annotations",
+                                                    "creationTimestamp",
+                                                    "deletionGracePeriodSeconds",
+                                                    "deletionTimestamp",
+                                                    "finalizers",
+                                                    "generateName",
+                                                    "generation",
+                                                    "labels",
+                                                    "managedFields",
+                                                    "name",
+                                                    "namespace",
+                                                    "ownerReferences",
+                                                    "resourceVersion",
+                                                    "selfLink",
+                                                    "uid"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+void unknown_field(const std::string& path, std::vector<FieldError>& errors) {
+  errors.push_back({path, "unknown field: remove it or correct its spelling"});
+}
+
+}  // namespace
+
+Schema::Schema(const char* kind) : table_(json::parse(kSchemaTable)), kind_(kind) {}
+
+const json& Schema::resolve(const json& node) const {
+  const auto reference = node.find("$ref");
+  return reference == node.end() ? node : table_["definitions"][reference->get<std::size_t>()];
+}
+
+json Schema::expand(const json& node) const {
+  json result = resolve(node);
+  if (result.contains("properties")) {
+    for (auto& [name, child] : result["properties"].items()) child = expand(child);
+  }
+  for (const char* key : {"items", "additionalProperties"}) {
+    if (result.contains(key)) result[key] = expand(result[key]);
+  }
+  return result;
+}
+
+json Schema::expanded() const { return expand(table_[kind_]); }
+
+std::vector<FieldError> Schema::check(const json& object) const {
+  Errors errors;
+  if (!object.is_object()) return {{"", "must be an object"}};
+  const json& root = table_[kind_];
+  check_unknown(root, object, "", errors);
+  if (object.contains("metadata") && object["metadata"].is_object()) {
+    for (const auto& [name, value] : object["metadata"].items()) {
+      if (!is_metadata_field(name)) unknown_field("metadata." + name, errors);
+    }
+  }
+  check_value(root, object, "", errors);
+  return errors;
+}
+
+void Schema::check_unknown(const json& reference, const json& value, const std::string& path,
+                           Errors& errors) const {
+  const json& node = resolve(reference);
+  if (value.is_array() && node.contains("items")) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      check_unknown(node["items"], value[i], item_path(path, i), errors);
+    }
+  }
+  if (!value.is_object() || path == "metadata") return;
+  const bool keeps_unknown = node.value("x-kubernetes-preserve-unknown-fields", false);
+  for (const auto& [name, child] : value.items()) {
+    if (node.contains("additionalProperties")) {
+      check_unknown(node["additionalProperties"], child, child_path(path, name), errors);
+    } else if (node.contains("properties") && node["properties"].contains(name)) {
+      check_unknown(node["properties"][name], child, child_path(path, name), errors);
+    } else if (!keeps_unknown) {
+      unknown_field(child_path(path, name), errors);
+    }
+  }
+}
+
+void Schema::check_value(const json& reference, const json& value, const std::string& path,
+                         Errors& errors) const {
+  const json& node = resolve(reference);
+  if (value.is_null() && node.value("nullable", false)) return;
+  if (!has_type(node, value)) {
+    errors.push_back(
+        {path, std::string("must be ") + wanted_name(node) + "; you wrote " + type_name(value)});
+    return;
+  }
+  if (value.is_object()) check_object(node, value, path, errors);
+  if (value.is_array()) check_list(node, value, path, errors);
+  std::string wrong;
+  if (value.is_number()) wrong = wrong_number(node, value);
+  if (value.is_string()) wrong = wrong_string(node, value.get_ref<const std::string&>());
+  if (!wrong.empty()) errors.push_back({path, wrong});
+}
+
+void Schema::check_object(const json& node, const json& value, const std::string& path,
+                          Errors& errors) const {
+  if (path == "metadata") return;
+  if (node.contains("maxProperties") && value.size() > node["maxProperties"].get<std::size_t>()) {
+    errors.push_back({path, "must have at most " + dump(node["maxProperties"]) +
+                                " keys; yours has " + std::to_string(value.size())});
+  }
+  for (const json& name : node.value("required", json::array())) {
+    const std::string key = name.get<std::string>();
+    if (!value.contains(key)) errors.push_back({child_path(path, key), "must be set"});
+  }
+  for (const auto& [name, child] : value.items()) {
+    if (node.contains("additionalProperties")) {
+      check_value(node["additionalProperties"], child, child_path(path, name), errors);
+    } else if (node.contains("properties") && node["properties"].contains(name)) {
+      const json& child_node = resolve(node["properties"][name]);
+      // The API server drops a null where it has a default to put there.
+      if (child.is_null() && child_node.contains("default")) continue;
+      check_value(child_node, child, child_path(path, name), errors);
+    }
+  }
+}
+
+void Schema::check_list(const json& node, const json& value, const std::string& path,
+                        Errors& errors) const {
+  if (node.contains("maxItems") && value.size() > node["maxItems"].get<std::size_t>()) {
+    errors.push_back({path, "must have at most " + dump(node["maxItems"]) + " items; yours has " +
+                                std::to_string(value.size())});
+  }
+  if (node.contains("minItems") && value.size() < node["minItems"].get<std::size_t>()) {
+    errors.push_back({path, "must have at least " + dump(node["minItems"]) + " item"});
+  }
+  const json keys = node.value("x-kubernetes-list-map-keys", json::array());
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    check_value(node["items"], value[i], item_path(path, i), errors);
+    if (keys.empty() || !value[i].is_object()) continue;
+    json key = json::array();
+    const json& properties = resolve(node["items"])["properties"];
+    for (const json& name : keys) {
+      const std::string text = name.get<std::string>();
+      const json fallback = resolve(properties[text]).value("default", json());
+      key.push_back(value[i].value(text, fallback));
+    }
+    if (!seen.insert(dump(key)).second) {
+      errors.push_back({item_path(path, i),
+                        "is there twice: give each item its own " + keys[0].get<std::string>()});
+    }
+  }
+}
+
+}  // namespace pawl::api

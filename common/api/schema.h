@@ -1,0 +1,44 @@
+// A checker of values against the structural schemas of crds/, as the API server does it: unknown
+// fields first, then types, required fields, ranges, lengths, patterns, enums and the keys of
+// list-maps. The schemas are compiled in (schema_table.cpp). Knows nothing of CEL: those rules are
+// functions in validate.cpp. Pure; built per call.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/api/validate.h"
+
+namespace pawl::api {
+
+extern const char* const kSchemaTable;
+
+class Schema {
+ public:
+  explicit Schema(const char* kind);
+
+  // Everything that is wrong with a whole object. Empty = accepted.
+  std::vector<FieldError> check(const nlohmann::json& object) const;
+  // The schema with every reference expanded, for the test that compares it with crds/.
+  nlohmann::json expanded() const;
+
+ private:
+  using Errors = std::vector<FieldError>;
+
+  const nlohmann::json& resolve(const nlohmann::json& node) const;
+  nlohmann::json expand(const nlohmann::json& node) const;
+  void check_unknown(const nlohmann::json& node, const nlohmann::json& value,
+                     const std::string& path, Errors& errors) const;
+  void check_value(const nlohmann::json& node, const nlohmann::json& value, const std::string& path,
+                   Errors& errors) const;
+  void check_object(const nlohmann::json& node, const nlohmann::json& value,
+                    const std::string& path, Errors& errors) const;
+  void check_list(const nlohmann::json& node, const nlohmann::json& value, const std::string& path,
+                  Errors& errors) const;
+
+  nlohmann::json table_;
+  std::string kind_;
+};
+
+}  // namespace pawl::api

@@ -1,0 +1,284 @@
+#include "common/api/validate.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+
+#include "common/api/contract.h"
+#include "common/api/schema.h"
+
+namespace pawl::api {
+
+using nlohmann::json;
+
+namespace {
+
+using Errors = std::vector<FieldError>;
+
+// The value at a path of member names, or null.
+json at(const json& object, std::initializer_list<const char*> path) {
+  const json* value = &object;
+  for (const char* name : path) {
+    if (!value->is_object() || !value->contains(name)) return nullptr;
+    value = &(*value)[name];
+  }
+  return *value;
+}
+
+std::string text_at(const json& object, std::initializer_list<const char*> path,
+                    const char* fallback = "") {
+  const json value = at(object, path);
+  return value.is_string() ? value.get<std::string>() : fallback;
+}
+
+std::int64_t integer_at(const json& object, std::initializer_list<const char*> path) {
+  const json value = at(object, path);
+  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+}
+
+bool is_native(const json& job) {
+  return text_at(job, {"spec", "runtime", "kind"}, "Custom") == "Native";
+}
+
+bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+bool is_job_name(const std::string& name) {
+  if (name.empty() || name.size() > kJobNameMax) return false;
+  const bool has_right_ends =
+      name.front() >= 'a' && name.front() <= 'z' && is_name_character(name.back());
+  return has_right_ends &&
+         std::ranges::all_of(name, [](char c) { return is_name_character(c) || c == '-'; });
+}
+
+// Checks what the generated name will be where only a prefix is given.
+void check_name(const json& job, Errors& errors) {
+  constexpr char kGeneratedSuffix[] = "x0000";
+  std::string name = text_at(job, {"metadata", "name"});
+  if (name.empty()) {
+    const std::string prefix = text_at(job, {"metadata", "generateName"});
+    if (!prefix.empty()) name = prefix + kGeneratedSuffix;
+  }
+  if (is_job_name(name)) return;
+  errors.push_back({"metadata.name",
+                    "metadata.name must be at most 46 characters of a-z, 0-9 and '-', begin with a "
+                    "letter and end with "
+                    "a letter or digit, because pod names derive from it: rename the job"});
+}
+
+void check_kind(const json& object, const char* kind, Errors& errors) {
+  if (text_at(object, {"apiVersion"}) != kApiVersion) {
+    errors.push_back({"apiVersion", std::string("must be ") + kApiVersion});
+  }
+  if (text_at(object, {"kind"}) != kind) errors.push_back({"kind", std::string("must be ") + kind});
+}
+
+void check_number_or_auto(const json& value, std::int64_t max, const FieldError& error,
+                          Errors& errors) {
+  if (value.is_null()) return;
+  const bool is_auto = value.is_string() && value.get<std::string>() == "auto";
+  const bool is_in_range = value.is_number() && value.get<double>() >= 1 &&
+                           value.get<double>() <= static_cast<double>(max);
+  if (!is_auto && !is_in_range) errors.push_back(error);
+}
+
+const json* worker_container(const json& containers) {
+  const auto named = std::ranges::find_if(
+      containers, [](const json& container) { return text_at(container, {"name"}) == "worker"; });
+  if (named != containers.end()) return &*named;
+  return containers.empty() ? nullptr : &containers[0];
+}
+
+void check_template(const json& job, Errors& errors) {
+  const json containers = at(job, {"spec", "template", "spec", "containers"});
+  if (is_native(job)) return;
+  if (at(job, {"spec", "template"}).is_null()) {
+    errors.push_back(
+        {"spec.template",
+         "spec.template is required: describe the worker's pod, or set spec.runtime.kind to "
+         "Native"});
+    return;
+  }
+  const json* worker = worker_container(containers);
+  const json command = worker == nullptr ? json() : at(*worker, {"command"});
+  if (!command.is_array() || command.empty()) {
+    errors.push_back(
+        {"spec.template.spec.containers",
+         "the worker container (the one named worker, else the first) needs a command, because "
+         "the launcher starts it and cannot see the image's entry point: set command"});
+  }
+  const bool has_images = std::ranges::all_of(
+      containers, [](const json& container) { return !text_at(container, {"image"}).empty(); });
+  if (!has_images) {
+    errors.push_back(
+        {"spec.template.spec.containers",
+         "every container needs an image: set image, or set spec.runtime.kind to Native"});
+  }
+}
+
+// Names that the operator adds to the pod by itself.
+void check_reserved_names(const json& list, const std::string& path, Errors& errors) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!text_at(list[i], {"name"}).starts_with("pawl-")) continue;
+    errors.push_back({path + "[" + std::to_string(i) + "].name",
+                      "names that begin with pawl- are reserved: rename it"});
+  }
+}
+
+void check_reserved_env(const json& container, const std::string& path, Errors& errors) {
+  const json env = at(container, {"env"});
+  for (std::size_t i = 0; i < env.size(); ++i) {
+    if (!text_at(env[i], {"name"}).starts_with("PAWL_")) continue;
+    errors.push_back(
+        {path + ".env[" + std::to_string(i) + "].name",
+         "environment variables that begin with PAWL_ are set by the operator: rename it"});
+  }
+}
+
+void check_reserved(const json& job, Errors& errors) {
+  const json pod = at(job, {"spec", "template", "spec"});
+  for (const char* kind : {"containers", "initContainers"}) {
+    const json containers = at(pod, {kind});
+    const std::string path = std::string("spec.template.spec.") + kind;
+    check_reserved_names(containers, path, errors);
+    for (std::size_t i = 0; i < containers.size(); ++i) {
+      check_reserved_env(containers[i], path + "[" + std::to_string(i) + "]", errors);
+    }
+  }
+  check_reserved_names(at(pod, {"volumes"}), "spec.template.spec.volumes", errors);
+  const json policy = at(pod, {"restartPolicy"});
+  if (policy.is_string() && policy.get<std::string>() != "Never") {
+    errors.push_back(
+        {"spec.template.spec.restartPolicy",
+         "must be Never: the launcher restarts processes and the operator replaces pods; remove "
+         "restartPolicy"});
+  }
+}
+
+bool has_condition(const json& job, const std::string& type) {
+  const json conditions = at(job, {"status", "conditions"});
+  return std::ranges::any_of(conditions, [&](const json& condition) {
+    return text_at(condition, {"type"}) == type && text_at(condition, {"status"}) == "True";
+  });
+}
+
+void refuse_if(bool is_wrong, const char* field, const char* message, Errors& errors) {
+  if (is_wrong) errors.push_back({field, message});
+}
+
+// A defaulted field reads as its default, so that leaving it out is no change.
+json or_default(const json& value, const json& fallback) {
+  return value.is_null() ? fallback : value;
+}
+
+void check_frozen(const json& before, const json& after, Errors& errors) {
+  const json was_suspended = at(before, {"spec", "suspend"});
+  if (was_suspended.is_boolean() && was_suspended.get<bool>()) return;
+  refuse_if(
+      at(before, {"spec", "template"}) != at(after, {"spec", "template"}), "spec.template",
+      "spec.template cannot change while the job is not suspended: set spec.suspend to true first, "
+      "change it afterwards",
+      errors);
+  refuse_if(or_default(at(before, {"spec", "processesPerWorker"}), "auto") !=
+                or_default(at(after, {"spec", "processesPerWorker"}), "auto"),
+            "spec.processesPerWorker",
+            "spec.processesPerWorker cannot change while the job is not suspended: set "
+            "spec.suspend to true "
+            "first, change it afterwards",
+            errors);
+}
+
+}  // namespace
+
+Errors validate_training_job(const json& object) {
+  Errors errors = Schema("TrainingJob").check(object);
+  if (!errors.empty()) return errors;  // the rules below may rely on types
+  check_kind(object, "TrainingJob", errors);
+  check_name(object, errors);
+  check_template(object, errors);
+  check_reserved(object, errors);
+  check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,
+                       {"spec.processesPerWorker", "must be a number from 1 to 64, or auto"},
+                       errors);
+  check_number_or_auto(
+      at(object, {"spec", "checkpoint", "everySeconds"}), 86'400,
+      {"spec.checkpoint.everySeconds", "must be a number of seconds from 1 to 86400, or auto"},
+      errors);
+  refuse_if(
+      !at(object, {"spec", "runtime", "config"}).is_null() && !is_native(object), "spec.runtime",
+      "spec.runtime.config is read by the Native trainer only: remove it, or set spec.runtime.kind "
+      "to Native",
+      errors);
+  return errors;
+}
+
+Errors validate_worker_group(const json& object) {
+  Errors errors = Schema("WorkerGroup").check(object);
+  if (!errors.empty()) return errors;
+  check_kind(object, "WorkerGroup", errors);
+  refuse_if(integer_at(object, {"status", "attempt"}) > integer_at(object, {"spec", "attempt"}),
+            "status.attempt",
+            "status.attempt cannot be above spec.attempt, which only the operator raises: read the "
+            "object "
+            "again",
+            errors);
+  return errors;
+}
+
+Errors validate_training_job_update(const json& before, const json& after) {
+  Errors errors;
+  check_frozen(before, after, errors);
+  const auto kind = [](const json& job) {
+    return text_at(job, {"spec", "runtime", "kind"}, "Custom");
+  };
+  refuse_if(kind(before) != kind(after), "spec.runtime.kind",
+            "spec.runtime.kind cannot change: create a new job", errors);
+  refuse_if(at(before, {"spec", "checkpoint", "uri"}) != at(after, {"spec", "checkpoint", "uri"}),
+            "spec.checkpoint",
+            "spec.checkpoint.uri cannot change, be added or be removed, because the job resumes "
+            "from there: "
+            "create a new job",
+            errors);
+  const bool is_finished = has_condition(before, "Complete") || has_condition(before, "Failed");
+  refuse_if(is_finished && or_default(at(before, {"spec", "replicas"}), 1) !=
+                               or_default(at(after, {"spec", "replicas"}), 1),
+            "spec.replicas",
+            "the job is finished, so spec.replicas cannot change: create a new job", errors);
+  for (const char* type : {"Complete", "Failed"}) {
+    if (!has_condition(before, type) || has_condition(after, type)) continue;
+    errors.push_back(
+        {"status.conditions", std::string("the condition ") + type + " is final: leave it True"});
+  }
+  refuse_if(integer_at(after, {"status", "attempt"}) < integer_at(before, {"status", "attempt"}),
+            "status.attempt",
+            "status.attempt never goes back: write the present value or a higher one", errors);
+  return errors;
+}
+
+Errors validate_worker_group_update(const json& before, const json& after) {
+  Errors errors;
+  refuse_if(integer_at(after, {"spec", "attempt"}) < integer_at(before, {"spec", "attempt"}),
+            "spec.attempt", "spec.attempt never goes back: write the present value or a higher one",
+            errors);
+  refuse_if(integer_at(after, {"status", "attempt"}) < integer_at(before, {"status", "attempt"}),
+            "status.attempt", "status.attempt never goes back: read the object again", errors);
+  refuse_if(integer_at(after, {"status", "term"}) < integer_at(before, {"status", "term"}),
+            "status.term", "status.term never goes back: read the object again", errors);
+  const std::int64_t old_generation = integer_at(before, {"status", "generation"});
+  const std::int64_t generation = integer_at(after, {"status", "generation"});
+  refuse_if(
+      generation < old_generation || generation > old_generation + 1, "status.generation",
+      "status.generation stays or grows by exactly 1, across attempts too: read the object again",
+      errors);
+  return errors;
+}
+
+std::string join_errors(const Errors& errors) {
+  std::string text;
+  for (const FieldError& error : errors) {
+    if (!text.empty()) text += "; ";
+    text += error.field.empty() ? error.message : error.field + ": " + error.message;
+  }
+  return text;
+}
+
+}  // namespace pawl::api
