@@ -1,0 +1,109 @@
+// What a plan may ask for: one struct an action, small and comparable. The executor
+// (operator/controller) turns each into requests and decides nothing. Bodies of pods and children
+// are built when they are sent, from the job and the numbers here, because api/children.h is
+// deterministic. Pure values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/api/types.h"
+
+namespace pawl::core {
+
+enum class ObjectKind {
+  kTrainingJob,
+  kWorkerGroup,
+  kPod,
+  kServiceAccount,
+  kRole,
+  kRoleBinding,
+  kDisruptionBudget
+};
+const char* kind_name(ObjectKind kind);
+
+// ServiceAccount, Role, RoleBinding or PodDisruptionBudget. AlreadyExists with our owner UID is
+// success.
+struct CreateChild {
+  ObjectKind kind = ObjectKind::kServiceAccount;
+  bool operator==(const CreateChild&) const = default;
+};
+
+struct CreateGroup {
+  api::WorkerGroupSpec spec;
+  bool operator==(const CreateGroup&) const = default;
+};
+
+struct PatchGroup {
+  std::string uid, resource_version;
+  api::WorkerGroupSpec before, after;
+  bool operator==(const PatchGroup&) const = default;
+};
+
+// AlreadyExists with our owner UID, not terminating, is success: the name carries attempt, slot and
+// n.
+struct CreatePod {
+  std::int64_t attempt = 0;
+  int slot = 0, n = 0;
+  std::string name;
+  bool operator==(const CreatePod&) const = default;
+};
+
+struct DeletePod {
+  std::string name, uid;
+  bool operator==(const DeletePod&) const = default;
+};
+
+// The only write to the TrainingJob besides its deletion.
+struct PatchStatus {
+  std::string resource_version;
+  api::TrainingJobStatus before, after;
+  bool operator==(const PatchStatus&) const = default;
+};
+
+struct DeleteJob {
+  std::string uid, resource_version;
+  bool operator==(const DeleteJob&) const = default;
+};
+
+// Best effort: an event that cannot be written never stops a plan.
+struct EmitEvent {
+  bool is_warning = false;
+  std::string reason, message;
+  std::int64_t attempt = 0;
+  std::string regarding_uid;  // the job's, also when the job is gone
+  bool operator==(const EmitEvent&) const = default;
+};
+
+// A quorum read before something is believed lost: found with this uid → the plan stops, the cache
+// was behind.
+struct ConfirmGone {
+  ObjectKind kind = ObjectKind::kPod;
+  std::string name, uid;  // uid empty: no object of that name at all
+  bool operator==(const ConfirmGone&) const = default;
+};
+
+// A child left by --cascade=orphan. Read first: deleted (with the UID that was read) only if its
+// job-uid label is `job_uid` and no owner reference is left.
+struct DeleteOrphan {
+  ObjectKind kind = ObjectKind::kServiceAccount;
+  std::string name, job_uid;
+  bool operator==(const DeleteOrphan&) const = default;
+};
+
+using Action = std::variant<ConfirmGone, PatchStatus, CreateChild, CreateGroup, PatchGroup,
+                            CreatePod, DeletePod, DeleteOrphan, DeleteJob, EmitEvent>;
+
+// "patch TrainingJob status", "create Pod a-1-0-0", for logs and messages.
+std::string describe(const Action& action);
+
+struct Plan {
+  std::vector<Action> actions;       // run in order, stopped by the first error
+  std::optional<TimePoint> wake_up;  // plan again then, if nothing else happens
+  std::string why;                   // one sentence, for the log
+};
+
+}  // namespace pawl::core

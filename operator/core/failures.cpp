@@ -1,0 +1,235 @@
+#include "operator/core/failures.h"
+
+#include <tuple>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+
+namespace pawl::core {
+namespace {
+
+using api::Failure;
+using api::PodView;
+
+struct Evidence {
+  LossKind kind = LossKind::kFault;
+  bool is_victim = false;
+  Failure failure;
+  std::vector<ConfirmGone> confirms;
+};
+
+bool is_free_cause(const std::string& name) {
+  return name == cause::kEvicted || name == cause::kNodeLost || name == cause::kDeleted ||
+         name == cause::kPreempted || name == cause::kNodeRefused;
+}
+
+// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+std::string disruption_cause(const std::string& reason) {
+  if (reason == "PreemptionByScheduler") return cause::kPreempted;
+  if (reason == "DeletionByTaintManager" || reason == "DeletionByPodGC") return cause::kNodeLost;
+  return cause::kEvicted;  // EvictionByEvictionAPI, TerminationByKubelet
+}
+
+// status.reason of a pod that the kubelet ended or never admitted; empty if it says nothing of the
+// kind.
+std::string kubelet_cause(const PodView& pod) {
+  const std::string& reason = pod.reason;
+  if (reason == "Evicted" || reason == "Preempting") return cause::kEvicted;
+  if (reason == "NodeLost" || reason == "NodeShutdown" || reason == "Terminated" ||
+      reason == "Shutdown") {
+    return cause::kNodeLost;
+  }
+  return !reason.empty() && !pod.exit_code ? cause::kNodeRefused : "";
+}
+
+int rank_of(const Pass& pass, const std::string& uid) {
+  if (pass.report == nullptr) return -1;
+  for (const api::Member& member : pass.report->members) {
+    if (member.ref.uid == uid) return member.rank * api::processes_per_worker(pass.job);
+  }
+  return -1;
+}
+
+void fill_exit(const PodView& pod, Evidence& out) {
+  Failure& failure = out.failure;
+  if (const auto left = api::decode_termination(pod.termination_message)) {
+    failure = *left;
+  } else if (!pod.termination_message.empty()) {
+    failure.log_tail = pod.termination_message;
+  }
+  if (!failure.exit_code) failure.exit_code = pod.exit_code;
+  if (!failure.signal) failure.signal = pod.signal;
+  if (failure.message.empty()) failure.message = pod.message;
+  const int code = pod.exit_code.value_or(failure.exit_code.value_or(-1));
+  out.is_victim =
+      code == api::kExitRetry || code == api::kExitDrained || failure.cause == cause::kVictim;
+  if (pod.terminated_reason == "OOMKilled") {
+    failure.cause = cause::kOutOfMemory;
+    out.is_victim = false;
+  } else if (out.is_victim) {
+    failure.cause = cause::kVictim;
+  } else if (code == api::kExitFatal || failure.exit_code == api::kExitFatal) {
+    out.kind = LossKind::kFatal;
+    failure.cause = cause::kFatal;
+  } else if (failure.cause.empty()) {
+    const bool is_signal = failure.signal.value_or(0) > 0 || code > 128;
+    failure.cause = is_signal ? cause::kSignal : code < 0 ? cause::kUnknown : cause::kError;
+  }
+  if (is_free_cause(failure.cause)) out.kind = LossKind::kDisruption;
+}
+
+// What one pod of the attempt says; nothing while it is well, or when it has succeeded.
+std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
+  const bool is_failed = pod.phase == api::PodPhase::kFailed;
+  if (pod.phase == api::PodPhase::kSucceeded) return std::nullopt;
+  if (!is_failed && !is_terminating(pod)) return std::nullopt;
+  Evidence out;
+  const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
+  if (pod.has_disruption_target) {
+    out.kind = LossKind::kDisruption;
+    out.failure.cause = disruption_cause(pod.disruption_reason);
+    out.failure.message = pod.message;
+  } else if (!by_kubelet.empty()) {
+    out.kind = LossKind::kDisruption;
+    out.failure.cause = by_kubelet;
+    out.failure.message = pod.message.empty() ? pod.reason : pod.message;
+  } else if (is_terminating(pod)) {
+    out.kind = LossKind::kDisruption;
+    out.failure.cause = cause::kDeleted;
+    out.failure.exit_code = pod.exit_code;
+  } else {
+    fill_exit(pod, out);
+  }
+  out.failure.pod = pod.meta.name;
+  out.failure.pod_uid = pod.meta.uid;
+  out.failure.node = pod.node;
+  if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
+  return out;
+}
+
+// A slot whose pod was eligible and is not there any more, or is another one.
+std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& slot) {
+  const PodView* pod = pass.pods.at(slot.slot);
+  if (slot.uid.empty() || (pod != nullptr && pod->meta.uid == slot.uid)) return std::nullopt;
+  Evidence out;
+  out.kind = LossKind::kDisruption;
+  out.failure.cause = cause::kDeleted;
+  out.failure.pod = slot.name;
+  out.failure.pod_uid = slot.uid;
+  out.failure.rank = rank_of(pass, slot.uid);
+  if (pod == nullptr) out.confirms.push_back({ObjectKind::kPod, slot.name, slot.uid});
+  return out;
+}
+
+// The gang's own report: the leader heard the failures in order.
+std::optional<Evidence> read_report(const Pass& pass) {
+  if (pass.report == nullptr) return std::nullopt;
+  for (const Failure& failure : pass.report->failures) {
+    if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
+    Evidence out;
+    out.failure = failure;
+    if (failure.exit_code == api::kExitFatal) {
+      out.kind = LossKind::kFatal;
+      out.failure.cause = cause::kFatal;
+    } else if (is_free_cause(failure.cause)) {
+      out.kind = LossKind::kDisruption;
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+// Who is blamed: a fatal exit ends everything; a disruption explains the failures beside it; then
+// whoever failed first; then the lowest rank. Victims are never blamed while anybody else can be.
+auto blame_order(const Evidence& evidence) {
+  const int weight = evidence.is_victim                       ? 3
+                     : evidence.kind == LossKind::kFatal      ? 0
+                     : evidence.kind == LossKind::kDisruption ? 1
+                                                              : 2;
+  const TimePoint time = evidence.failure.time.value_or(TimePoint::max());
+  return std::tuple{weight, time, evidence.failure.rank < 0 ? 1 << 20 : evidence.failure.rank,
+                    evidence.failure.pod};
+}
+
+std::vector<Evidence> collect(const Pass& pass) {
+  std::vector<Evidence> all;
+  for (const Worker& worker : pass.pods.current) {
+    if (auto evidence = read_pod(pass, *worker.pod)) all.push_back(std::move(*evidence));
+  }
+  if (pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt) {
+    for (const api::EligiblePod& slot : pass.group->spec.pods) {
+      if (auto evidence = read_missing(pass, slot)) all.push_back(std::move(*evidence));
+    }
+  }
+  return all;
+}
+
+// The report's word on a pod is richer than the pod's (rank, log tail); the pod's verdict on
+// disruption stays.
+void merge_report(const Pass& pass, std::vector<Evidence>& all) {
+  auto reported = read_report(pass);
+  if (!reported) return;
+  for (Evidence& evidence : all) {
+    if (evidence.failure.pod_uid != reported->failure.pod_uid) continue;
+    if (evidence.failure.rank < 0) evidence.failure.rank = reported->failure.rank;
+    if (evidence.failure.log_tail.empty()) evidence.failure.log_tail = reported->failure.log_tail;
+    if (!evidence.failure.time) evidence.failure.time = reported->failure.time;
+    if (!evidence.is_victim) return;
+  }
+  all.push_back(std::move(*reported));
+}
+
+// Only victims so far. The first of them is written down (with its time), and the culprit gets
+// `culprit_wait` to be heard of; a gang with nobody left to wait for is judged at once.
+std::optional<TimePoint> culprit_deadline(const Pass& pass) {
+  if (pass.pods.active == 0) return std::nullopt;
+  const auto& last = pass.job.status.last_failure;
+  const bool is_noted = last && last->attempt == pass.job.status.attempt && last->time;
+  return (is_noted ? *last->time : pass.now) + pass.policy.culprit_wait;
+}
+
+}  // namespace
+
+std::optional<Loss> find_loss(const Pass& pass) {
+  std::vector<Evidence> all = collect(pass);
+  if (all.empty()) return std::nullopt;
+  merge_report(pass, all);
+  const auto culprit = std::ranges::min_element(all, {}, blame_order);
+  Loss loss{culprit->kind, culprit->failure, culprit->confirms, std::nullopt};
+  loss.failure.attempt = pass.job.status.attempt;
+  // The launchers' clocks order the failures; the back-off is anchored on ours.
+  loss.failure.time = pass.now;
+  if (!culprit->is_victim) return loss;
+  const auto deadline = culprit_deadline(pass);
+  if (deadline && pass.now_exact < *deadline) {
+    loss.wait_until = deadline;
+    return loss;
+  }
+  loss.kind = LossKind::kRetry;
+  loss.failure.cause = cause::kRetry;
+  return loss;
+}
+
+std::string sentence(const Failure& failure) {
+  std::string who = failure.rank >= 0 ? "rank " + std::to_string(failure.rank) : "a worker";
+  if (!failure.pod.empty()) {
+    who += " (pod " + failure.pod + (failure.node.empty() ? "" : " on node " + failure.node) + ")";
+  }
+  const std::string& why = failure.cause;
+  if (why == cause::kOutOfMemory) return who + " ran out of memory";
+  if (why == cause::kDeleted) return who + " was deleted";
+  if (why == cause::kPreempted) return who + " was preempted";
+  if (why == cause::kNodeLost) return who + " was lost with its node";
+  const std::string detail = failure.message.empty() ? "" : ": " + failure.message;
+  if (why == cause::kEvicted) return who + " was evicted" + detail;
+  if (why == cause::kNodeRefused) return who + " was refused by its node" + detail;
+  if (failure.exit_code) {
+    return who + " ended with exit code " + std::to_string(*failure.exit_code) + detail;
+  }
+  if (failure.signal.value_or(0) > 0) {
+    return who + " was killed by signal " + std::to_string(*failure.signal) + detail;
+  }
+  return who + " failed" + detail;
+}
+
+}  // namespace pawl::core

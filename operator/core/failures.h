@@ -1,0 +1,55 @@
+// Why did the gang lose a member, and who began? Reads the current attempt's pods, their
+// termination messages and the gang's own report; names one culprit and says whether the loss
+// counts against the user's budget. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/core/pass.h"
+
+namespace pawl::core {
+
+enum class LossKind {
+  kFault,  // the job's own failure: spends maxRestarts
+  kRetry,  // the workers asked to be run again (exit 75) and nobody else is to blame: free, but no
+           // progress
+  kDisruption,  // the cluster or a person took a pod away: free
+  kFatal        // exit 93: never restart
+};
+
+struct Loss {
+  LossKind kind = LossKind::kFault;
+  api::Failure failure;
+  std::vector<ConfirmGone> confirms;  // to be read before this is believed
+  std::optional<TimePoint>
+      wait_until;  // only victims so far: the culprit's report may be under way
+};
+
+// Nothing if every member of the attempt is there, or has succeeded.
+std::optional<Loss> find_loss(const Pass& pass);
+
+// "rank 1 (pod a-1-1-0 on node b) ended with exit code 1"
+std::string sentence(const api::Failure& failure);
+
+// Causes that the operator names itself; the launchers' are in types.h (Failure.cause).
+namespace cause {
+inline constexpr char kError[] = "Error";
+inline constexpr char kSignal[] = "Signal";
+inline constexpr char kOutOfMemory[] = "OOM";
+inline constexpr char kEvicted[] = "Evicted";
+inline constexpr char kNodeLost[] = "NodeLost";
+inline constexpr char kVictim[] = "Victim";
+inline constexpr char kUnknown[] = "Unknown";
+inline constexpr char kDeleted[] = "Deleted";          // somebody deleted the pod
+inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
+inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
+inline constexpr char kRetry[] = "Retry";
+inline constexpr char kFatal[] = "Fatal";
+inline constexpr char kResized[] = "Resized";  // spec.replicas changed
+inline constexpr char kRecordLost[] =
+    "RecordLost";  // somebody deleted the WorkerGroup, or the job's status
+}  // namespace cause
+
+}  // namespace pawl::core

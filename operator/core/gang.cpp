@@ -1,0 +1,209 @@
+#include <nlohmann/json.hpp>
+
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+void stall(Pass& pass, const std::string& reason, const std::string& message) {
+  if (!is_true(pass.next, condition::kStalled)) pass.emit(true, reason, message);
+  set_condition(pass, condition::kStalled, "True", reason, message);
+  pass.say(reason, message);
+}
+
+// A spec that cannot be turned into a pod will not be tried. Slot 0 stands for all: they differ in
+// numbers only.
+bool has_buildable_template(Pass& pass) {
+  const auto pod = worker_pod_of(pass.job, pass.job.status.attempt, 0, 0, pass.policy.children);
+  if (pod) return true;
+  stall(pass, "InvalidTemplate", pod.error().message);
+  return false;
+}
+
+// Is somebody else's object where one of ours has to be?
+bool has_name_conflict(Pass& pass) {
+  const WorkerGroup* found = pass.seen.group;
+  if (found != nullptr && pass.group == nullptr) {
+    const bool is_leftover =
+        is_orphan(found->meta, pass.job.meta.uid) ||
+        std::ranges::any_of(found->meta.owners, [&](const auto& owner) {
+          return owner.kind == "TrainingJob" && owner.name == pass.job.meta.name;
+        });
+    const std::string what = "a WorkerGroup of the name " + found->meta.name;
+    if (is_leftover) {
+      pass.say("WaitingForCleanup", what + " is left of a deleted job; waiting until it is gone");
+    } else {
+      stall(pass, "NameConflict", what + " exists and belongs to somebody else: delete it");
+    }
+    return true;
+  }
+  for (const PodView* pod : pass.pods.foreign) {
+    const auto identity = parse_pod_name(pass.job.meta.name, pod->meta.name);
+    if (!identity || identity->attempt != pass.job.status.attempt) continue;
+    stall(pass, "NameConflict",
+          "pod " + pod->meta.name + " exists and belongs to somebody else: delete it");
+    return true;
+  }
+  return false;
+}
+
+// Children first, the WorkerGroup last: where it exists, the others do. True if the record of this
+// attempt stands, or is being written by this plan.
+bool ensure_record(Pass& pass) {
+  if (pass.group == nullptr) {
+    if (!has_buildable_template(pass)) return false;
+    for (const ObjectKind kind : {ObjectKind::kServiceAccount, ObjectKind::kRole,
+                                  ObjectKind::kRoleBinding, ObjectKind::kDisruptionBudget}) {
+      pass.acts.push_back(CreateChild{kind});
+    }
+    pass.acts.push_back(CreateGroup{group_spec(pass)});
+    return true;
+  }
+  if (pass.group->meta.deletion_time) {
+    pass.say("WaitingForCleanup", "the WorkerGroup is being deleted; waiting until it is gone");
+    return false;
+  }
+  const WorkerGroupSpec& spec = pass.group->spec;
+  const bool is_wanted = spec.attempt == pass.job.status.attempt &&
+                         (has_begun(pass) || spec.target_members == pass.job.spec.replicas);
+  if (!is_wanted) {
+    if (!has_buildable_template(pass)) return false;
+    const ObjectMeta& meta = pass.group->meta;
+    pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, spec, group_spec(pass)});
+  }
+  return true;
+}
+
+// The record that the pods are created from: the one that stands, or the one this plan writes.
+WorkerGroupSpec record(const Pass& pass) {
+  const bool stands =
+      pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
+      (has_begun(pass) || pass.group->spec.target_members == pass.job.spec.replicas);
+  return stands ? pass.group->spec : group_spec(pass);
+}
+
+// UIDs go into the record when the whole wave is there: one write, and no gang starts in part.
+void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
+  WorkerGroupSpec filled = spec;
+  for (EligiblePod& slot : filled.pods) {
+    const PodView* pod = pass.pods.at(slot.slot);
+    if (pod == nullptr) return;
+    if (slot.uid.empty()) slot.uid = pod->meta.uid;
+  }
+  if (filled == spec || pass.group == nullptr) return;
+  const ObjectMeta& meta = pass.group->meta;
+  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, spec, std::move(filled)});
+}
+
+std::string ready_text(const Pass& pass) {
+  return std::to_string(pass.pods.ready) + "/" + std::to_string(pass.size());
+}
+
+// What keeps the first pod that waits; a sentence of the cluster's own where there is one.
+void say_waiting(Pass& pass) {
+  std::string reason = "Starting";
+  std::string obstacle;
+  int waiting = 0;
+  for (const Worker& worker : pass.pods.current) {
+    const PodView& pod = *worker.pod;
+    const bool is_unschedulable = pod.node.empty() && !pod.unschedulable_message.empty();
+    if (pod.waiting_reason.empty() && !is_unschedulable) continue;
+    if (++waiting > 1) continue;
+    reason = pod.waiting_reason.empty() ? "Unschedulable" : pod.waiting_reason;
+    const std::string& text =
+        pod.waiting_reason.empty() ? pod.unschedulable_message : pod.waiting_message;
+    obstacle = reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
+  }
+  std::string message = ready_text(pass) + " workers ready";
+  if (waiting > 0) message += "; " + std::to_string(waiting) + " cannot start: " + obstacle;
+  pass.say(reason, message);
+}
+
+void describe(Pass& pass) {
+  const bool is_complete = pass.pods.ready == pass.size();
+  if (is_complete && !is_true(pass.next, condition::kRunning)) {
+    const std::string message = "all " + std::to_string(pass.size()) + " workers are ready";
+    set_condition(pass, condition::kRunning, "True", "AllReady", message);
+    clear_condition(pass, condition::kRestarting, "Running", message);
+    pass.emit(false, "Running", message);
+  }
+  if (static_cast<int>(pass.pods.current.size()) == pass.size()) {
+    clear_condition(pass, condition::kStalled, "Created", "every pod could be created");
+  }
+  if (is_true(pass.next, condition::kStalled)) return;
+  if (is_true(pass.next, condition::kRunning)) {
+    pass.say("Running",
+             ready_text(pass) + " workers ready in attempt " + std::to_string(pass.next.attempt));
+  } else {
+    say_waiting(pass);
+  }
+}
+
+void say_refusal(Pass& pass, const Refusal& refusal) {
+  const std::string message = refusal.action + " was refused: " + refusal.message;
+  if (refusal.is_leftover) {
+    pass.say("WaitingForCleanup", message);
+  } else {
+    stall(pass, refusal.reason, message);
+  }
+}
+
+void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
+  for (const EligiblePod& slot : spec.pods) {
+    if (!slot.uid.empty() || pass.pods.at(slot.slot) != nullptr) continue;
+    pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
+  }
+}
+
+}  // namespace
+
+bool has_begun(const Pass& pass) {
+  if (!pass.pods.current.empty()) return true;
+  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
+         std::ranges::any_of(pass.group->spec.pods,
+                             [](const auto& pod) { return !pod.uid.empty(); });
+}
+
+WorkerGroupSpec group_spec(const Pass& pass) {
+  WorkerGroupSpec spec;
+  spec.attempt = pass.job.status.attempt;
+  spec.min_members = spec.target_members = pass.job.spec.replicas;
+  spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
+  spec.report_seconds = pass.policy.report_seconds;
+  for (int slot = 0; slot < pass.job.spec.replicas; ++slot) {
+    spec.pods.push_back({slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, slot});
+  }
+  return spec;
+}
+
+void run_gang(Pass& pass) {
+  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
+  if (has_name_conflict(pass)) return;
+  const auto& refusal = pass.seen.refusal;
+  const bool is_held_back = refusal && pass.now_exact < refusal->retry_at;
+  if (is_held_back) {
+    pass.wake(refusal->retry_at);
+    return say_refusal(pass, *refusal);
+  }
+  if (!ensure_record(pass)) return;
+  if (pass.pods.previous_active > 0) {
+    return pass.say("WaitingForPods",
+                    std::to_string(pass.pods.previous_active) +
+                        " pods of an earlier attempt have not ended yet; attempt " +
+                        std::to_string(pass.next.attempt) + " starts when they have");
+  }
+  const WorkerGroupSpec spec = record(pass);
+  const auto allowed_at = creation_time(pass);
+  if (allowed_at && pass.now_exact < *allowed_at) {
+    pass.wake(*allowed_at);
+    return pass.say("BackOff", find_condition(pass.next, condition::kRestarting)->message +
+                                   "; it starts at " + format_time(*allowed_at));
+  }
+  create_missing(pass, spec);
+  fill_uids(pass, spec);
+  describe(pass);
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,50 @@
+#include "operator/core/pass.h"
+
+namespace pawl::core {
+namespace {
+
+const api::WorkerGroup* own_group(const Observed& seen) {
+  if (seen.group == nullptr || !is_owned_by(seen.group->meta, seen.job->meta.uid)) return nullptr;
+  return seen.group;
+}
+
+const api::WorkerGroupStatus* current_report(const Observed& seen) {
+  const api::WorkerGroup* group = own_group(seen);
+  if (group == nullptr) return nullptr;
+  const api::WorkerGroupStatus& status = group->status;
+  const bool is_current = status.attempt == seen.job->status.attempt && status.generation > 0;
+  return is_current ? &status : nullptr;
+}
+
+}  // namespace
+
+Pass::Pass(const Observed& seen_now, const Policy& policy_now, TimePoint time)
+    : seen(seen_now),
+      policy(policy_now),
+      job(*seen_now.job),
+      now(std::chrono::floor<std::chrono::seconds>(time)),
+      now_exact(time),
+      group(own_group(seen_now)),
+      report(current_report(seen_now)),
+      pods(sort_pods(*seen_now.job, seen_now.job->status.attempt, seen_now.pods)),
+      next(seen_now.job->status) {}
+
+int Pass::size() const {
+  const bool is_started = group != nullptr && group->spec.attempt == job.status.attempt;
+  return is_started ? group->spec.target_members : job.spec.replicas;
+}
+
+void Pass::say(std::string reason, std::string message) {
+  next.reason = std::move(reason);
+  next.message = std::move(message);
+}
+
+void Pass::emit(bool is_warning, std::string reason, std::string message) {
+  events.push_back({is_warning, std::move(reason), std::move(message), next.attempt, job.meta.uid});
+}
+
+void Pass::delete_pod(const api::PodView& pod) {
+  if (!is_terminating(pod)) acts.push_back(DeletePod{pod.meta.name, pod.meta.uid});
+}
+
+}  // namespace pawl::core

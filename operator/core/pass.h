@@ -1,0 +1,44 @@
+// One evaluation of plan(): the view, sorted, and the status and actions as they take shape. Steps
+// (gang, restart, finish, suspend) read the first half and write the second; seal() in status.cpp
+// turns it into a Plan. Pure.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/core/plan.h"
+#include "operator/core/pods.h"
+
+namespace pawl::core {
+
+struct Pass {
+  Pass(const Observed& seen_now, const Policy& policy_now, TimePoint time);
+
+  // What is seen.
+  const Observed& seen;
+  const Policy& policy;
+  const api::TrainingJob& job;
+  const TimePoint now;            // whole seconds, as the API keeps them
+  const TimePoint now_exact;      // for comparing with wake-ups
+  const api::WorkerGroup* group;  // ours, else null
+  const api::WorkerGroupStatus*
+      report;  // the gang's, if it is of this attempt and a generation stands on record
+  const PodBuckets pods;
+
+  // What is decided.
+  api::TrainingJobStatus next;
+  std::vector<Action> confirms, acts;
+  std::vector<EmitEvent> events;
+  std::optional<TimePoint> wake_up;
+  bool is_new_attempt = false;  // its intent is written first; acting on it is the next pass's
+
+  int size() const;                                   // members that this attempt was started with
+  void say(std::string reason, std::string message);  // status.reason and status.message
+  void wake(TimePoint time) { wake_up = wake_up ? std::min(*wake_up, time) : time; }
+  void emit(bool is_warning, std::string reason, std::string message);
+  void delete_pod(const api::PodView& pod);  // nothing if it is already terminating
+};
+
+}  // namespace pawl::core

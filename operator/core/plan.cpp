@@ -1,0 +1,89 @@
+// The protocol, in the order in which it is tried. Each pass looks only at what is stored in the
+// cluster, so that any prefix of any plan, followed by a crash, is a state that the next pass
+// handles.
+//
+//  1. A job that is being deleted is left to the garbage collector.
+//  2. Terminal is final: late pods are deleted, the TTL runs, nothing else changes.
+//  3. An end that was decided (SuccessCriteriaMet, FailureTarget) is carried through: running pods
+//  are deleted, and
+//     Complete or Failed is written when every pod is terminal.
+//  4. All members of the attempt have succeeded: the end is decided.
+//  5. Suspension, once asked for or begun, is carried through: the gang saves and leaves, then pods
+//  are deleted.
+//  6. A new attempt begins (first start, resume) by raising status.attempt, and with nothing else.
+//  7. Something of a higher attempt than the status knows, or pods without their WorkerGroup: the
+//  record was lost;
+//     a free restart puts the attempt above everything that was seen.
+//  8. Another size: a free restart.
+//  9. A lost member: the culprit is named, the loss is counted or not, and the attempt is raised,
+//  or the end decided.
+// 10. The gang of the attempt is made: pods of lower attempts are deleted; children and the
+// WorkerGroup with the
+//     names of the pods are written; when no pod of a lower attempt can still run and the back-off
+//     is over, pods are created; when all are there, their UIDs are recorded and make them
+//     eligible.
+#include "operator/core/plan.h"
+
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+bool is_record_lost(const Pass& pass) {
+  const std::int64_t attempt = pass.job.status.attempt;
+  if (pass.pods.attempt_max > attempt) return true;
+  if (pass.group != nullptr) return pass.group->spec.attempt > attempt;
+  return pass.seen.group == nullptr && !pass.pods.current.empty();
+}
+
+void recover_record(Pass& pass) {
+  if (pass.seen.group == nullptr) {
+    pass.confirms.push_back(ConfirmGone{ObjectKind::kWorkerGroup, pass.job.meta.name, ""});
+  }
+  restart_free(pass, cause::kRecordLost,
+               "the WorkerGroup or the job's status was deleted or overwritten by somebody");
+}
+
+bool is_resized(const Pass& pass) {
+  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
+         pass.group->spec.target_members != pass.job.spec.replicas && has_begun(pass);
+}
+
+void resize(Pass& pass) {
+  restart_free(pass, cause::kResized,
+               "spec.replicas changed from " + std::to_string(pass.group->spec.target_members) +
+                   " to " + std::to_string(pass.job.spec.replicas));
+}
+
+void decide(Pass& pass) {
+  const TrainingJobStatus& status = pass.job.status;
+  if (is_true(status, condition::kComplete) || is_true(status, condition::kFailed)) {
+    return after_end(pass);
+  }
+  if (is_true(status, condition::kSuccessCriteriaMet) ||
+      is_true(status, condition::kFailureTarget)) {
+    return finish(pass);
+  }
+  if (has_succeeded(pass)) return begin_success(pass);
+  if (is_suspending(pass)) return suspend(pass);
+  if (is_true(status, condition::kSuspended)) return resume(pass);
+  if (status.attempt == 0) return start_first(pass);
+  if (is_record_lost(pass)) return recover_record(pass);
+  if (is_resized(pass)) return resize(pass);
+  if (const auto loss = find_loss(pass)) return handle_loss(pass, *loss);
+  run_gang(pass);
+}
+
+}  // namespace
+
+Plan plan(const Observed& seen, const Policy& policy, TimePoint now) {
+  if (seen.job->meta.deletion_time) return {{}, std::nullopt, "the job is being deleted"};
+  Pass pass(seen, policy, now);
+  copy_report(pass);
+  decide(pass);
+  return seal(pass);
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,65 @@
+// The operator's decision: from what is seen to what is to be done. Pure: no clock, no I/O, no
+// unordered iteration, integers only. The controller calls plan() on its own thread for one job at
+// a time; the simulator calls the same function in virtual time. The rules are numbered in SPEC.md;
+// plan.cpp holds the protocol.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/api/children.h"
+#include "common/api/types.h"
+#include "operator/core/actions.h"
+
+namespace pawl::core {
+
+struct Policy {
+  api::ChildOptions children;
+  int report_seconds = 10;                 // WorkerGroup.spec.reportSeconds
+  std::chrono::seconds suspend_grace{30};  // for saving, before pods are deleted
+  std::chrono::seconds culprit_wait{5};    // victims wait for the report that names the culprit
+  std::chrono::seconds backoff_first{1};   // before a counted restart; doubles
+  std::chrono::seconds backoff_max{60};
+  std::chrono::seconds refused_backoff{5};         // after a node refused or evicted a pod
+  int fruitless_max = 3;                           // failed attempts in a row without new progress
+  std::chrono::milliseconds numbers_every{2'000};  // ready counts and progress
+  std::chrono::seconds message_every{30};          // numbers inside sentences
+};
+
+// What the API server last refused for this job, so that status can say it. Kept by the controller
+// in memory.
+struct Refusal {
+  std::string action;   // "create Pod a-1-0-0"
+  std::string message;  // the server's sentence
+  bool is_leftover =
+      false;  // the obstacle belongs to a deleted job of the same name and will be collected
+  std::string reason;  // Rejected, Forbidden, NameConflict
+  TimePoint retry_at;  // creations wait until then
+  bool operator==(const Refusal&) const = default;
+};
+
+// One view of one job. The pointers are borrowed for the call; pods come in any order.
+struct Observed {
+  const api::TrainingJob* job = nullptr;    // never null for plan()
+  const api::WorkerGroup* group = nullptr;  // the WorkerGroup of the job's name, whoever owns it
+  std::vector<const api::PodView*> pods;    // every pod with the job's UID as label or owner
+  std::optional<Refusal> refusal;
+  std::optional<TimePoint> status_written_at;  // by this process; unknown after a restart
+};
+
+Plan plan(const Observed& seen, const Policy& policy, TimePoint now);
+
+// What a TrainingJob that no longer exists left behind without an owner (--cascade=orphan).
+struct Orphans {
+  std::string job_name, job_uid;
+  const api::WorkerGroup* group = nullptr;
+  std::vector<const api::PodView*> pods;
+};
+Plan plan_orphans(const Orphans& orphans);
+// Is this object (its metadata) left by a job other than the one with UID `job_uid` ("" = there is
+// none), with no owner that the garbage collector would follow?
+bool is_orphan(const api::ObjectMeta& meta, const std::string& job_uid);
+
+}  // namespace pawl::core

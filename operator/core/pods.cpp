@@ -1,0 +1,78 @@
+#include "operator/core/pods.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace pawl::core {
+namespace {
+
+// Reads "-<digits>" off the front; the number must be written as std::to_string would.
+template <typename Number>
+bool take_number(std::string_view& text, Number& out) {
+  if (text.size() < 2 || text.front() != '-') return false;
+  text.remove_prefix(1);
+  if (text.front() == '0' && text.size() > 1 && text[1] != '-') return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end == text.data() || out < 0) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+}  // namespace
+
+std::optional<PodIdentity> parse_pod_name(const std::string& job_name,
+                                          const std::string& pod_name) {
+  std::string_view rest = pod_name;
+  if (!rest.starts_with(job_name)) return std::nullopt;
+  rest.remove_prefix(job_name.size());
+  PodIdentity identity;
+  const bool is_ours = take_number(rest, identity.attempt) && take_number(rest, identity.slot) &&
+                       take_number(rest, identity.n) && rest.empty();
+  return is_ours ? std::optional{identity} : std::nullopt;
+}
+
+bool is_terminal(const api::PodView& pod) {
+  return pod.phase == api::PodPhase::kSucceeded || pod.phase == api::PodPhase::kFailed;
+}
+
+bool is_terminating(const api::PodView& pod) { return pod.meta.deletion_time.has_value(); }
+
+bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid) {
+  return std::ranges::any_of(meta.owners, [&](const auto& owner) { return owner.uid == uid; });
+}
+
+const api::PodView* PodBuckets::at(int slot) const {
+  const auto found = std::ranges::lower_bound(
+      current, slot, {}, [](const Worker& worker) { return worker.identity.slot; });
+  return found != current.end() && found->identity.slot == slot ? found->pod : nullptr;
+}
+
+PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
+                     const std::vector<const api::PodView*>& pods) {
+  PodBuckets buckets;
+  std::vector<const api::PodView*> sorted = pods;
+  std::ranges::sort(sorted, {}, [](const auto* pod) -> const auto& { return pod->meta.name; });
+  for (const api::PodView* pod : sorted) {
+    const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
+    if (!identity || !is_owned_by(pod->meta, job.meta.uid)) {
+      buckets.foreign.push_back(pod);
+      continue;
+    }
+    buckets.attempt_max = std::max(buckets.attempt_max, identity->attempt);
+    if (identity->attempt == attempt) {
+      buckets.current.push_back({pod, *identity});
+      if (pod->phase == api::PodPhase::kSucceeded) ++buckets.succeeded;
+      if (!is_terminal(*pod)) ++buckets.active;
+      if (!is_terminal(*pod) && pod->is_ready && !is_terminating(*pod)) ++buckets.ready;
+    } else {
+      buckets.previous.push_back({pod, *identity});
+      if (!is_terminal(*pod)) ++buckets.previous_active;
+    }
+  }
+  std::ranges::stable_sort(buckets.current, {},
+                           [](const Worker& worker) { return worker.identity.slot; });
+  return buckets;
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,50 @@
+// The pods of one job, sorted into named buckets before any policy looks at them. A pod is known by
+// its owner's UID and its name (which carries attempt, slot and incarnation); labels can be edited
+// and are not trusted. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/api/types.h"
+
+namespace pawl::core {
+
+struct PodIdentity {
+  std::int64_t attempt = 0;
+  int slot = 0, n = 0;
+  bool operator==(const PodIdentity&) const = default;
+};
+// "<job>-<attempt>-<slot>-<n>" → its numbers; nothing else is a name of ours.
+std::optional<PodIdentity> parse_pod_name(const std::string& job_name, const std::string& pod_name);
+
+struct Worker {
+  const api::PodView* pod = nullptr;
+  PodIdentity identity;
+};
+
+bool is_terminal(
+    const api::PodView& pod);  // Succeeded or Failed: its containers have ended for good
+bool is_terminating(
+    const api::PodView& pod);  // has a deletion time; counts as present until terminal or gone
+bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid);
+
+struct PodBuckets {
+  std::vector<Worker> current;               // of the attempt, by slot
+  std::vector<Worker> previous;              // of lower attempts, by name
+  std::vector<const api::PodView*> foreign;  // our label, but not our child or not our kind of name
+  std::int64_t attempt_max = 0;              // the highest attempt of any pod of ours
+  int active = 0;                            // current and not terminal
+  int ready = 0;                             // active and ready
+  int succeeded = 0;
+  int previous_active = 0;
+
+  const api::PodView* at(int slot) const;  // of the current attempt
+  bool has_active() const { return active + previous_active > 0; }
+};
+
+PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
+                     const std::vector<const api::PodView*>& pods);
+
+}  // namespace pawl::core

@@ -1,0 +1,104 @@
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+std::int64_t newest_step(const Pass& pass) {
+  const std::int64_t saved = pass.next.checkpoint ? pass.next.checkpoint->step : 0;
+  if (pass.job.spec.runtime_kind == RuntimeKind::kNative) return saved;
+  return std::max(saved, pass.next.progress ? pass.next.progress->step : 0);
+}
+
+// Only a job that tells its progress can be seen to make none: an image of somebody else's that
+// never spoke the channel keeps its whole restart budget.
+bool tells_progress(const Pass& pass) {
+  return pass.job.spec.runtime_kind == RuntimeKind::kNative || pass.next.progress ||
+         pass.next.checkpoint;
+}
+
+// Counts the attempts in a row that failed without a newer step. A disruption says nothing about
+// the job.
+void count_progress(Pass& pass, LossKind kind) {
+  if (kind == LossKind::kDisruption) return;
+  Restarts& restarts = pass.next.restarts;
+  const std::int64_t step = newest_step(pass);
+  const bool has_progress = step > restarts.progress_step;
+  restarts.without_progress = has_progress ? 1 : restarts.without_progress + 1;
+  restarts.progress_step = std::max(restarts.progress_step, step);
+}
+
+std::string budget_text(const Pass& pass) {
+  return std::to_string(pass.next.restarts.counted) + " of " +
+         std::to_string(pass.job.spec.max_restarts) + " restarts used";
+}
+
+void restart_after(Pass& pass, const Loss& loss) {
+  const bool is_counted = loss.kind == LossKind::kFault;
+  const std::string why = sentence(loss.failure) + (is_counted ? "" : "; this restart is free");
+  restart_free(pass, loss.failure.cause, why);
+  if (!is_counted) return;
+  --pass.next.restarts.free;
+  ++pass.next.restarts.counted;
+  pass.next.message += "; " + budget_text(pass);
+  pass.events.back().is_warning = true;
+  pass.events.back().message = pass.next.message;
+  set_condition(pass, condition::kRestarting, "True", loss.failure.cause, pass.next.message);
+}
+
+}  // namespace
+
+std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
+                                   const Policy& policy) {
+  const std::string& why = failure.cause;
+  if (why == cause::kNodeRefused || why == cause::kEvicted) return policy.refused_backoff;
+  const bool is_disruption =
+      why == cause::kDeleted || why == cause::kPreempted || why == cause::kNodeLost;
+  if (is_disruption) return std::chrono::seconds{0};
+  std::chrono::seconds wait = policy.backoff_first;
+  for (int i = 1; i < without_progress && wait < policy.backoff_max; ++i) wait *= 2;
+  return std::min(wait, policy.backoff_max);
+}
+
+std::optional<TimePoint> creation_time(const Pass& pass) {
+  const auto& failure = pass.next.last_failure;
+  const bool is_after_failure = failure && failure->time &&
+                                failure->attempt + 1 == pass.next.attempt &&
+                                is_true(pass.next, condition::kRestarting);
+  if (!is_after_failure) return std::nullopt;
+  const auto wait = backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
+  return *failure->time + wait;
+}
+
+void handle_loss(Pass& pass, const Loss& loss) {
+  const auto& noted = pass.job.status.last_failure;
+  if (loss.wait_until) {
+    const bool is_noted = noted && noted->attempt == pass.job.status.attempt && noted->time;
+    if (!is_noted) pass.next.last_failure = loss.failure;
+    pass.wake(*loss.wait_until);
+    pass.say("MemberLost", sentence(pass.next.last_failure.value()) +
+                               "; waiting for the report of who failed first");
+    return;
+  }
+  pass.confirms = std::vector<Action>(loss.confirms.begin(), loss.confirms.end());
+  pass.next.last_failure = loss.failure;
+  count_progress(pass, loss.kind);
+  const std::string what = sentence(loss.failure);
+  if (loss.kind == LossKind::kFatal) {
+    return begin_failure(pass, "FatalExit", what + ", which means that a restart cannot help");
+  }
+  const int fruitless = pass.next.restarts.without_progress;
+  if (loss.kind != LossKind::kDisruption && tells_progress(pass) &&
+      fruitless >= pass.policy.fruitless_max) {
+    return begin_failure(pass, "NoProgress",
+                         std::to_string(fruitless) +
+                             " attempts in a row failed without new progress; the last: " + what);
+  }
+  if (loss.kind == LossKind::kFault && pass.next.restarts.counted >= pass.job.spec.max_restarts) {
+    return begin_failure(pass, "MaxRestartsReached", what + "; " + budget_text(pass));
+  }
+  restart_after(pass, loss);
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,144 @@
+#include "operator/core/status.h"
+
+#include <string_view>
+
+#include "common/api/contract.h"
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+// At most `bytes_max` bytes, never half a character.
+void clip(std::string& text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return;
+  std::size_t end = bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  text.resize(end);
+}
+
+const char* phase_of(const TrainingJobStatus& status) {
+  if (is_true(status, condition::kComplete)) return phase::kComplete;
+  if (is_true(status, condition::kFailed)) return phase::kFailed;
+  if (is_true(status, condition::kSuspended)) return phase::kSuspended;
+  if (is_true(status, condition::kStalled)) return phase::kStalled;
+  if (is_true(status, condition::kRestarting)) return phase::kRestarting;
+  const Condition* running = find_condition(status, condition::kRunning);
+  // While it saves, a gang that is being suspended still runs.
+  const bool is_saving = running != nullptr && running->reason == "Suspending";
+  const bool runs = running != nullptr && running->status == "True";
+  return runs || is_saving ? phase::kRunning : phase::kStarting;
+}
+
+void fill_in(Pass& pass) {
+  TrainingJobStatus& next = pass.next;
+  next.observed_generation = pass.job.meta.generation;
+  for (Condition& condition : next.conditions) {
+    condition.observed_generation = next.observed_generation;
+    clip(condition.message, kMessageBytesMax);
+  }
+  clip(next.message, kMessageBytesMax);
+  const int size = pass.is_new_attempt ? pass.job.spec.replicas : pass.size();
+  next.replicas = pass.is_new_attempt ? 0 : pass.pods.active;
+  next.ready_replicas = pass.is_new_attempt ? 0 : pass.pods.ready;
+  next.ready = std::to_string(next.ready_replicas) + "/" + std::to_string(size);
+  next.selector = pod_selector(pass.job);
+  next.phase = phase_of(next);
+}
+
+void drop_messages(TrainingJobStatus& status) {
+  status.message.clear();
+  for (Condition& condition : status.conditions) condition.message.clear();
+}
+
+void drop_numbers(TrainingJobStatus& status) {
+  status.reason.clear();
+  status.replicas = status.ready_replicas = 0;
+  status.ready.clear();
+  status.progress.reset();
+  status.checkpoint.reset();
+}
+
+// When the status may be written: at once for a change of meaning, else some time after the last
+// write.
+TimePoint due_time(const Pass& pass, Difference difference) {
+  if (difference == Difference::kMeaning || !pass.seen.status_written_at) return pass.now_exact;
+  const TimePoint last = *pass.seen.status_written_at;
+  return difference == Difference::kNumbers ? last + pass.policy.numbers_every
+                                            : last + pass.policy.message_every;
+}
+
+}  // namespace
+
+Difference difference_of(TrainingJobStatus before, TrainingJobStatus after) {
+  if (before == after) return Difference::kNone;
+  drop_messages(before);
+  drop_messages(after);
+  if (before == after) return Difference::kMessage;
+  drop_numbers(before);
+  drop_numbers(after);
+  return before == after ? Difference::kNumbers : Difference::kMeaning;
+}
+
+void copy_report(Pass& pass) {
+  if (pass.report == nullptr) return;
+  if (pass.report->progress) pass.next.progress = pass.report->progress;
+  if (pass.report->checkpoint) pass.next.checkpoint = pass.report->checkpoint;
+}
+
+const Condition* find_condition(const TrainingJobStatus& status, const char* type) {
+  const auto found =
+      std::ranges::find(status.conditions, std::string_view{type},
+                        [](const auto& item) -> std::string_view { return item.type; });
+  return found == status.conditions.end() ? nullptr : &*found;
+}
+
+bool is_true(const TrainingJobStatus& status, const char* type) {
+  const Condition* found = find_condition(status, type);
+  return found != nullptr && found->status == "True";
+}
+
+void set_condition(Pass& pass, const char* type, const char* status, const std::string& reason,
+                   const std::string& message) {
+  const Condition* found = find_condition(pass.next, type);
+  Condition changed = found != nullptr ? *found : Condition{.type = type};
+  if (changed.status != status) changed.last_transition_time = pass.now;
+  changed.status = status;
+  changed.reason = reason;
+  changed.message = message;
+  if (found == nullptr) {
+    pass.next.conditions.push_back(std::move(changed));
+  } else {
+    const auto index = static_cast<std::size_t>(found - pass.next.conditions.data());
+    pass.next.conditions[index] = std::move(changed);
+  }
+}
+
+void clear_condition(Pass& pass, const char* type, const std::string& reason,
+                     const std::string& message) {
+  if (is_true(pass.next, type)) set_condition(pass, type, "False", reason, message);
+}
+
+Plan seal(Pass& pass) {
+  fill_in(pass);
+  Plan out;
+  out.why = pass.next.reason + ": " + pass.next.message;
+  const Difference difference = difference_of(pass.job.status, pass.next);
+  const TimePoint due = due_time(pass, difference);
+  if (difference != Difference::kNone && due > pass.now_exact) pass.wake(due);
+  const bool is_written = difference != Difference::kNone && due <= pass.now_exact;
+  if (is_written) {
+    out.actions = std::move(pass.confirms);
+    out.actions.push_back(
+        PatchStatus{pass.job.meta.resource_version, pass.job.status, std::move(pass.next)});
+  }
+  if (!pass.is_new_attempt) {
+    out.actions.insert(out.actions.end(), pass.acts.begin(), pass.acts.end());
+  }
+  if (is_written) out.actions.insert(out.actions.end(), pass.events.begin(), pass.events.end());
+  out.wake_up = pass.wake_up;
+  return out;
+}
+
+}  // namespace pawl::core

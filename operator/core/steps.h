@@ -1,0 +1,55 @@
+// The steps of plan(), one file a noun. Each reads the Pass and writes the status that is to be,
+// and the actions that follow from it; none of them writes anything if the cluster already is as it
+// should be. Pure.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "operator/core/failures.h"
+#include "operator/core/pass.h"
+
+namespace pawl::core {
+
+// attempt.cpp: how an attempt begins.
+void start_first(Pass& pass);
+void resume(Pass& pass);
+// A restart that nobody is to blame for: another size, a record that somebody deleted.
+void restart_free(Pass& pass, const std::string& cause_name, const std::string& why);
+
+// restart.cpp: what a loss leads to: wait for the culprit's name, restart, or the end.
+void handle_loss(Pass& pass, const Loss& loss);
+// When the pods of this attempt may be created, from what the status says of the last failure.
+std::optional<TimePoint> creation_time(const Pass& pass);
+std::chrono::seconds backoff_after(const api::Failure& failure, int without_progress,
+                                   const Policy& policy);
+
+// gang.cpp: from a persisted attempt to a complete gang.
+void run_gang(Pass& pass);
+api::WorkerGroupSpec group_spec(const Pass& pass);
+// The attempt has pods (or recorded ones), so that another size needs another attempt.
+bool has_begun(const Pass& pass);
+
+// suspend.cpp
+bool is_suspending(const Pass& pass);
+void suspend(Pass& pass);
+
+// finish.cpp: the two-step end, and what comes after it.
+bool has_succeeded(const Pass& pass);
+void begin_success(Pass& pass);
+void begin_failure(Pass& pass, const std::string& reason, const std::string& message);
+void finish(Pass& pass);     // an end was decided: until every pod is terminal
+void after_end(Pass& pass);  // terminal is final: late pods go, TTL runs
+
+// status.cpp
+void copy_report(Pass& pass);  // progress and checkpoint from the gang
+const api::Condition* find_condition(const api::TrainingJobStatus& status, const char* type);
+bool is_true(const api::TrainingJobStatus& status, const char* type);
+void set_condition(Pass& pass, const char* type, const char* status, const std::string& reason,
+                   const std::string& message);
+// Sets to False if it is there and is not False already.
+void clear_condition(Pass& pass, const char* type, const std::string& reason,
+                     const std::string& message);
+Plan seal(Pass& pass);
+
+}  // namespace pawl::core

@@ -1,0 +1,82 @@
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+constexpr char kSuspending[] = "Suspending";
+
+// A gang that ran has something to save: it is asked to, and its pods are left alone until it has
+// left or the grace is over. The grace runs from the moment when Running turned False for this
+// reason.
+std::optional<TimePoint> saving_deadline(const Pass& pass) {
+  const Condition* running = find_condition(pass.next, condition::kRunning);
+  const bool is_saving = running != nullptr && running->reason == kSuspending &&
+                         running->last_transition_time && pass.group != nullptr &&
+                         pass.group->spec.attempt == pass.job.status.attempt &&
+                         !pass.group->meta.deletion_time;
+  if (!is_saving) return std::nullopt;
+  return *running->last_transition_time + pass.policy.suspend_grace;
+}
+
+void ask_to_save(Pass& pass) {
+  if (pass.group->spec.is_stopping) return;
+  WorkerGroupSpec after = pass.group->spec;
+  after.is_stopping = true;
+  const ObjectMeta& meta = pass.group->meta;
+  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
+}
+
+void delete_all(Pass& pass) {
+  for (const Worker& worker : pass.pods.current) pass.delete_pod(*worker.pod);
+  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
+}
+
+void settle(Pass& pass) {
+  delete_all(pass);
+  if (!is_true(pass.next, condition::kSuspended)) {
+    const bool was_started = pass.next.attempt > 0;
+    std::string message = was_started ? "suspended in attempt " + std::to_string(pass.next.attempt)
+                                      : "suspended before it started";
+    if (pass.next.checkpoint) {
+      message += "; saved at step " + std::to_string(pass.next.checkpoint->step);
+    }
+    set_condition(pass, condition::kSuspended, "True", "Suspended", message);
+    pass.emit(false, "Suspended", message);
+  }
+  const std::string message = find_condition(pass.next, condition::kSuspended)->message;
+  clear_condition(pass, condition::kRunning, "Suspended", message);
+  clear_condition(pass, condition::kRestarting, "Suspended", message);
+  clear_condition(pass, condition::kStalled, "Suspended", message);
+  pass.say("Suspended", message);
+}
+
+}  // namespace
+
+// Once begun it is carried through, also if the user has changed their mind meanwhile: what is half
+// stopped is resumed as a new attempt, never stitched together.
+bool is_suspending(const Pass& pass) {
+  if (pass.job.spec.is_suspended) return true;
+  const Condition* suspended = find_condition(pass.job.status, condition::kSuspended);
+  return suspended != nullptr && suspended->status != "True" && suspended->reason == kSuspending;
+}
+
+void suspend(Pass& pass) {
+  if (!pass.pods.has_active()) return settle(pass);
+  const std::string message = "suspending; " +
+                              std::to_string(pass.pods.active + pass.pods.previous_active) +
+                              " workers have not ended yet";
+  if (!is_true(pass.next, condition::kSuspended)) {
+    set_condition(pass, condition::kSuspended, "False", kSuspending, message);
+    clear_condition(pass, condition::kRunning, kSuspending, message);
+  }
+  pass.say(kSuspending, message);
+  const auto deadline = saving_deadline(pass);
+  if (!deadline || pass.now_exact >= *deadline) return delete_all(pass);
+  ask_to_save(pass);
+  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
+  pass.wake(*deadline);
+}
+
+}  // namespace pawl::core
