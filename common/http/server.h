@@ -1,6 +1,6 @@
-// A small HTTP/1.1 server on Boost.Beast: health probes and metrics of operator and launcher, and the embedded API
-// of `pawl run`. Bounded headers, bodies, connections and idle times. The handler runs on the server's one
-// thread and must not block; a streaming answer is fed from any thread.
+// A small HTTP/1.1 server on Boost.Beast: health probes and metrics of operator and launcher, and
+// the embedded API of `pawl run`. Bounded headers, bodies, connections and idle times. The handler
+// runs on the server's one thread and must not block; a streaming answer is fed from any thread.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,8 @@ struct Response {
   std::string body;
 };
 
-// A chunked answer that goes on; write() after the client has gone is ignored and is_open() turns false.
+// A chunked answer that goes on; write() after the client has gone is ignored and is_open() turns
+// false.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -37,7 +38,8 @@ class Stream {
   virtual bool is_open() const = 0;
 };
 
-// Exactly one of respond/start_stream is to be called for each request, once, from any thread.
+// Exactly one of respond/start_stream is to be called for each request, once, from any thread, also
+// after the Server is gone (then nothing happens). A Reply that is dropped unused answers 500.
 struct Reply {
   std::function<void(Response)> respond;
   std::function<std::shared_ptr<Stream>(Response head)> start_stream;
@@ -46,9 +48,13 @@ struct Reply {
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;
-  std::size_t body_bytes_max = 4 * 1024 * 1024;
-  std::size_t connections_max = 512;
-  std::chrono::seconds idle_timeout{60};
+  std::size_t header_bytes_max = 16 * 1024;      // beyond: 431
+  std::size_t body_bytes_max = 4 * 1024 * 1024;  // beyond: 413
+  std::size_t stream_bytes_max =
+      16 * 1024 * 1024;               // unsent bytes of one stream; beyond: the client is dropped
+  std::size_t connections_max = 512;  // beyond: closed at once
+  std::chrono::milliseconds idle_timeout{60'000};     // between requests, and for each write
+  std::chrono::milliseconds request_timeout{15'000};  // from a request's first byte to its last
 };
 
 using Handler = std::function<void(Request, Reply)>;
