@@ -5,7 +5,7 @@ import hashlib
 import pathlib
 
 import layout as names
-from api import Api
+from api import Api, parse_time
 from archive import File, write_image
 from process import poll, run
 from tools import tool
@@ -94,9 +94,15 @@ def install_dns(api: Api, node: str) -> None:
                  "template": {"metadata": {"labels": labels}, "spec": _dns_pod_spec(node)}}})
 
 
-def dns_is_ready(api: Api) -> bool:
-    path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
-    return api.get(path).get("status", {}).get("readyReplicas", 0) == 1
+def dns_is_ready(api: Api, since: float) -> bool:
+    """By a container that started after `since`: a kept state holds the readiness of the last run."""
+    path = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns"
+    for pod in api.get(path)["items"]:
+        for container in pod.get("status", {}).get("containerStatuses", []):
+            started = container["state"].get("running", {}).get("startedAt")
+            if container["ready"] and started and parse_time(started) >= int(since):
+                return True
+    return False
 
 
 def create_volume(api: Api, folder: pathlib.Path, name: str, namespace: str, size: str) -> pathlib.Path:

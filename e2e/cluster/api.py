@@ -1,9 +1,11 @@
 """The few calls to the API server that the cluster's own set-up makes (kubectl starts slowly)."""
 
+import calendar
 import http.client
 import json
 import socket
 import ssl
+import time
 import urllib.parse
 
 
@@ -11,6 +13,11 @@ class ApiError(Exception):
     def __init__(self, status: int, message: str):
         super().__init__(f"{status}: {message}")
         self.status = status
+
+
+def parse_time(text: str) -> int:
+    """Seconds since the epoch of a timestamp in an object."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 class Api:

@@ -47,9 +47,9 @@ class ApiServerOnly:
         port, etcd_port = _free_port(), _free_port()
         endpoint = Endpoint("127.0.0.1", "127.0.0.1", port=port, etcd_port=etcd_port)
         plane = ControlPlane(self.state, endpoint, Kubernetes())
+        plane.start_etcd()
         plane.create_identities()
         self._write_tokens(endpoint.url, plane.authority.ca)
-        plane.start_etcd()
         extra = [f"--token-auth-file={self.state / 'tokens.csv'}"]
         if not with_controller_manager:
             # It would refuse every pod, as nobody creates the namespace's service account.
@@ -74,13 +74,13 @@ class ApiServerOnly:
 
     def _write_variables(self, url: str, ca: pathlib.Path) -> None:
         values = {
-            "KUBECONFIG": self.state / "admin.kubeconfig",
+            "KUBECONFIG": self.state / "kubeconfig",
             "PAWL_API_SERVER": url,
             "PAWL_API_CA_FILE": ca,
             "PAWL_API_TOKEN_FILE": self.state / "admin.token",
             "PAWL_API_TOKEN_KUBECONFIG": self.state / "admin-token.kubeconfig",
             "PAWL_API_NOBODY_TOKEN_FILE": self.state / "nobody.token",
-            "PAWL_API_PID": (self.state / "run" / "kube-apiserver.pid").read_text(),
+            "PAWL_API_PID": (self.state / "run" / "kube-apiserver.pid").read_text().strip(),
         }
         text = "".join(f"{name}={value}\n" for name, value in values.items())
         (self.state / "env").write_text(text)

@@ -42,9 +42,15 @@ def env(_) -> None:
 
 
 def kubectl(options) -> None:
-    cluster = load()
-    environment = {**os.environ, "KUBECONFIG": str(cluster.control_plane.kubeconfig)}
-    os.execve(cluster.kubernetes["kubectl"], ["kubectl", *options.arguments], environment)
+    """`kubectl --as-token TOKEN ...` is the holder of the token: with the administrator's
+    certificate in the kubeconfig the server would not look at a --token."""
+    cluster, arguments = load(), options.arguments
+    kubeconfig = cluster.control_plane.kubeconfig
+    if arguments[:1] == ["--as-token"] and len(arguments) > 1:
+        kubeconfig = cluster.token_kubeconfig(arguments[1])
+        arguments = arguments[2:]
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    os.execve(cluster.kubernetes["kubectl"], ["kubectl", *arguments], environment)
 
 
 def helm(options) -> None:

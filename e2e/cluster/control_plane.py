@@ -44,7 +44,7 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> pathlib.Path:
-        return self._state / "admin.kubeconfig"
+        return self._state / "kubeconfig"
 
     @property
     def api(self) -> Api:
@@ -75,6 +75,8 @@ class ControlPlane:
         ], self._endpoint.netns)
 
     def start_api_server(self, extra=()) -> None:
+        """When etcd listens: whoever asks earlier waits out a back-off of 5 s."""
+        poll(self._etcd_listens, "etcd", 30, 0.02)
         pki, endpoint, admin = self.authority.folder, self._endpoint, self._admin()
         self.api_server.start([
             self._programs["kube-apiserver"],
@@ -100,13 +102,21 @@ class ControlPlane:
             *extra,
         ], endpoint.netns)
 
+    def _etcd_listens(self) -> bool:
+        self._must_run(self.etcd)
+        return self.etcd.is_listening(self._endpoint.etcd_port)
+
+    @staticmethod
+    def _must_run(daemon: Daemon) -> None:
+        if not daemon.pid:
+            raise DiedError(f"{daemon.log.name} ended:\n{daemon.log_tail()}")
+
     def wait_ready(self, timeout_s: float = 60) -> None:
         api = self.api
 
         def ready() -> bool:
-            for daemon in (self.etcd, self.api_server):
-                if not daemon.pid:
-                    raise DiedError(f"{daemon.log.name} ended:\n{daemon.log_tail()}")
+            self._must_run(self.etcd)
+            self._must_run(self.api_server)
             return api.is_ready()
 
         poll(ready, f"API server at {self._endpoint.url}", timeout_s, 0.05)
@@ -123,13 +133,16 @@ class ControlPlane:
             f"--cluster-signing-cert-file={pki / 'ca.crt'}",
             f"--cluster-signing-key-file={pki / 'ca.key'}",
             "--node-monitor-period=1s", f"--node-monitor-grace-period={self._node_grace_s}s",
-            "--node-startup-grace-period=15s", *extra,
+            "--node-startup-grace-period=15s", "--pvclaimbinder-sync-period=1s",
+            # At the default rate its controllers take 5 s to start, one after the other.
+            "--kube-api-qps=200", "--kube-api-burst=400", *extra,
         ], self._endpoint.netns)
 
     def start_scheduler(self) -> None:
         self.scheduler.start([
             self._programs["kube-scheduler"], "--leader-elect=false",
             f"--kubeconfig={self._state / 'kube-scheduler.kubeconfig'}",
+            "--kube-api-qps=200", "--kube-api-burst=400",
         ], self._endpoint.netns)
 
 

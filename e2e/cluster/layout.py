@@ -109,7 +109,7 @@ class Layout:
 
     @property
     def kubeconfig(self) -> pathlib.Path:
-        return self.state / "admin.kubeconfig"
+        return self.state / "kubeconfig"
 
     @property
     def api_url(self) -> str:

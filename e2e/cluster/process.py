@@ -60,7 +60,7 @@ class Daemon:
                 [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, cwd=self.state,
                 env={**clean_environment(self.state), **(environment or {})})
-        self.pid_file.write_text(str(child.pid))
+        self.pid_file.write_text(f"{child.pid}\n")
 
     @property
     def pid(self) -> int:
@@ -69,7 +69,21 @@ class Daemon:
             pid = int(self.pid_file.read_text())
         except (OSError, ValueError):
             return 0
+        # In the middle of its exec a process shows no environment.
+        for _ in range(100):
+            if not is_running(pid) or environment_of(pid):
+                break
+            time.sleep(0.01)
         return pid if is_owned(pid, self.state) and is_running(pid) else 0
+
+    def is_listening(self, port: int) -> bool:
+        """On a TCP port over IPv4, whatever its network namespace."""
+        try:
+            rows = pathlib.Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]
+        except OSError:
+            return False
+        sockets = (row.split() for row in rows)
+        return any(int(s[1].split(":")[1], 16) == port and s[3] == "0A" for s in sockets)
 
     def kill(self, timeout_s: float = 10) -> None:
         """Like a crash: no chance to clean up. Returns when the process is gone."""
@@ -102,12 +116,15 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def is_owned(pid: int, state: pathlib.Path) -> bool:
-    mark = f"{OWNER_VARIABLE}={state}".encode()
+def environment_of(pid: int) -> bytes:
     try:
-        return mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return False
+        return b""
+
+
+def is_owned(pid: int, state: pathlib.Path) -> bool:
+    return f"{OWNER_VARIABLE}={state}".encode() in environment_of(pid).split(b"\0")
 
 
 def _ancestors() -> set:
@@ -140,12 +157,16 @@ def kill_all(state: pathlib.Path, netns_names) -> None:
     inodes.discard(os.stat("/proc/self/ns/net").st_ino)
     spared = _ancestors()
 
+    empty_sweeps = 0  # two in a row: one may miss a process in the middle of its exec or fork
+
     def sweep() -> bool:
+        nonlocal empty_sweeps
         pids = [int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")]
         left = [p for p in pids if p not in spared and is_running(p)
                 and (is_owned(p, state) or _in_netns(p, inodes))]
         for pid in left:
             send_kill(pid)
-        return not left
+        empty_sweeps = 0 if left else empty_sweeps + 1
+        return empty_sweeps == 2
 
     poll(sweep, f"end of the processes of {state}", 20, 0.05)

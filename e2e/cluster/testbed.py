@@ -4,21 +4,22 @@ Clean-up never relies on what the last run recorded, so it works over the leftov
 that was killed at any point, and may itself be stopped and called again.
 """
 
-import calendar
 import concurrent.futures
 import contextlib
 import fcntl
+import hashlib
 import pathlib
 import subprocess
 import time
 
 import addons
-from api import ApiError
+from api import ApiError, parse_time
 from archive import image_of_archive
 from control_plane import ControlPlane, Endpoint
 from layout import Layout
 from netns import AddressLock, Network
 from node import Node, remove_cgroups
+from pki import write_token_kubeconfig
 from process import kill_all, poll, run
 from tools import Kubernetes
 
@@ -90,12 +91,12 @@ class Cluster:
     def _start(self, images) -> None:
         begin = time.time()
         plane = self.control_plane
-        plane.create_identities()
         plane.start_etcd()
-        plane.start_api_server()
+        plane.create_identities()
         for node in self.nodes.values():
             node.configure(plane.authority, self.layout.api_url)
             node.start(self.kubernetes, images)
+        plane.start_api_server()
         plane.wait_ready()
         plane.start_controller_manager()
         plane.start_scheduler()
@@ -104,7 +105,7 @@ class Cluster:
             self.wait_node_ready(name, begin)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         poll(lambda: plane.api.exists(account), "service account default/default")
-        poll(lambda: addons.dns_is_ready(plane.api), "CoreDNS")
+        poll(lambda: addons.dns_is_ready(plane.api, begin), "CoreDNS")
 
     def wait_node_ready(self, name: str, since: float = 0, timeout_s: float = 60) -> None:
         """Ready by a report of the kubelet no older than `since`: a kept state holds old ones."""
@@ -115,9 +116,8 @@ class Cluster:
                 return False
             for condition in node["status"].get("conditions", []):
                 if condition["type"] == "Ready" and condition["status"] == "True":
-                    beat = time.strptime(condition["lastHeartbeatTime"], "%Y-%m-%dT%H:%M:%SZ")
                     taints = [taint["key"] for taint in node["spec"].get("taints", [])]
-                    return (calendar.timegm(beat) >= int(since)
+                    return (parse_time(condition["lastHeartbeatTime"]) >= int(since)
                             and "node.kubernetes.io/not-ready" not in taints)
             return False
 
@@ -161,6 +161,13 @@ class Cluster:
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
             return any(list(pool.map(load, self.nodes.values())))
+
+    def token_kubeconfig(self, token: str) -> pathlib.Path:
+        folder = self.layout.state / "tokens"
+        folder.mkdir(exist_ok=True)
+        file = folder / (hashlib.sha256(token.encode()).hexdigest()[:16] + ".kubeconfig")
+        write_token_kubeconfig(file, self.layout.api_url, self.control_plane.authority.ca, token)
+        return file
 
     def variables(self) -> dict:
         return {

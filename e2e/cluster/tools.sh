@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tools=${PAWL_CACHE:-$HOME/.cache/pawl}/tools
 mkdir -p "$tools"
-export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-buildvcs=false GOWORK=off
+export CGO_ENABLED=0 GOFLAGS=-buildvcs=false GOWORK=off
 
 module_version() {  # MODULE_FOLDER MODULE -> 1.34.4
   awk -v m="$2" '$1 == "require" && $2 == m { v = $3 } $1 == m && !v { v = $2 } END { print substr(v, 2) }' "$1/go.mod"
