@@ -36,15 +36,16 @@ Status FileStore::make_folders(const std::string& path) {
     PAWL_TRY_VOID(make_folders(parent_of(path)));
     result = files_->make_folder(path);
   }
-  if (result == 0) {
-    const std::string parent = parent_of(path);
-    return sync_folder(parent.empty() ? "/" : parent);
+  FileStat found;
+  if (result != 0 && (files_->stat(path, found) != 0 || found.kind == EntryKind::kFile)) {
+    if (result == -EEXIST) return fail(Code::kInvalid, path + " is a file, not a folder");
+    return file_error(result, "making folder", path);
   }
-  FileStat
-      found;  // not only for -EEXIST: mkdir on a read-only volume or an automount says other things
-  if (files_->stat(path, found) == 0 && found.kind != EntryKind::kFile) return {};
-  if (result == -EEXIST) return fail(Code::kInvalid, path + " is a file, not a folder");
-  return file_error(result, "making folder", path);
+  const std::string parent = parent_of(path);
+  const Status synced = sync_folder(parent.empty() ? "/" : parent);
+  // What was there before may have a parent that we must not read. After any other answer it may be
+  // ours.
+  return result == -EEXIST ? Status{} : synced;
 }
 
 Status FileStore::put(const std::string& key, std::span<const std::byte> bytes, bool is_replacing) {
