@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <vector>
+
+#include "common/os/process.h"
+#include "trainer-runtime/data/permutation.h"
+#include "trainer-runtime/data/text_corpus.h"
+#include "trainer-runtime/optim/schedule.h"
+
+using namespace pawl;
+
+namespace {
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("pawl-data-" + os::random_hex(8))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("permutation: every epoch is a bijection, and epochs and seeds differ", "[trainer]") {
+  for (const std::uint64_t size : {1U, 2U, 3U, 4U, 5U, 16U, 17U, 1000U, 4097U}) {
+    std::set<std::uint64_t> seen;
+    const data::Permutation permutation(size, 1, 0);
+    for (std::uint64_t i = 0; i < size; ++i) seen.insert(permutation.at(i));
+    CHECK(seen.size() == size);
+    CHECK(*seen.rbegin() == size - 1);
+  }
+  const auto order = [](std::uint64_t seed, std::uint64_t epoch) {
+    std::vector<std::uint64_t> values;
+    for (std::uint64_t i = 0; i < 1000; ++i)
+      values.push_back(data::Permutation(1000, seed, epoch).at(i));
+    return values;
+  };
+  CHECK(order(1, 0) == order(1, 0));
+  CHECK(order(1, 0) != order(2, 0));
+  CHECK(order(1, 0) != order(1, 1));
+  const auto first = order(1, 0);
+  CHECK(!std::is_sorted(first.begin(), first.end()));
+}
+
+TEST_CASE("permutation: one cursor visits each sample exactly once an epoch, across its border",
+          "[trainer]") {
+  const data::SampleOrder order(37, 5);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t cursor = epoch * 37; cursor < (epoch + 1) * 37; ++cursor) {
+      seen.insert(order.sample(cursor));
+      CHECK(order.epoch(cursor) == epoch);
+    }
+    CHECK(seen.size() == 37);
+  }
+}
+
+TEST_CASE("text_corpus: folders are read in sorted order, and samples cross files", "[trainer]") {
+  const Folder folder;
+  folder.write("b.txt", "fghij");
+  folder.write("a/1.txt", "abc");
+  folder.write("a/2.txt", "de");
+  folder.write("c.txt", "");
+  const std::string last = folder.write("other", "klmnopqrst");
+  auto corpus = data::TextCorpus::open(
+      {"text", {folder.path() + "/a", folder.path() + "/b.txt", last}, 0.25}, 3);
+  REQUIRE(corpus);
+  CHECK(corpus->bytes() == 20);
+  CHECK(corpus->held_out_bytes() == 5);
+  CHECK(corpus->training_samples() == 4);
+  CHECK(corpus->held_out_samples() == 1);
+  std::vector<std::int32_t> inputs(3), targets(3);
+  corpus->training_sample(1, inputs, targets);
+  CHECK(inputs == std::vector<std::int32_t>{'d', 'e', 'f'});
+  CHECK(targets == std::vector<std::int32_t>{'e', 'f', 'g'});
+  corpus->training_sample(3, inputs, targets);
+  CHECK(targets == std::vector<std::int32_t>{'k', 'l', 'm'});
+  corpus->held_out_sample(0, inputs, targets);
+  CHECK(inputs == std::vector<std::int32_t>{'p', 'q', 'r'});
+}
+
+TEST_CASE("text_corpus: what is missing or too little is said with its path", "[trainer]") {
+  const Folder folder;
+  const auto message = [](const DataConfig& config) {
+    const auto corpus = data::TextCorpus::open(config, 100);
+    return corpus ? std::string("opened") : corpus.error().message;
+  };
+  CHECK(message({"text", {folder.path() + "/none"}, 0.1}).find("/none does not exist") !=
+        std::string::npos);
+  CHECK(message({"text", {folder.path()}, 0.1}).find("holds no file") != std::string::npos);
+  folder.write("short", "too short");
+  CHECK(message({"text", {folder.path()}, 0.1}).find("9 bytes of text") != std::string::npos);
+}
+
+TEST_CASE("text_corpus: the bigram entropy is that of the held-out bytes' pairs", "[trainer]") {
+  const Folder folder;
+  // Held out: "abacabac…": after a comes b or c with equal chance, after b and c always a: half of
+  // 1 bit on average.
+  std::string text(40'000, 'x');
+  for (int i = 0; i < 10'000; ++i) text += "abac";
+  const std::string path = folder.write("text", text);
+  const auto corpus = data::TextCorpus::open({"text", {path}, 0.5}, 10);
+  REQUIRE(corpus);
+  CHECK(std::abs(data::bigram_entropy(*corpus) - 0.5) < 1e-4);
+}
+
+TEST_CASE("schedule: warms up, peaks, and ends at the final fraction", "[trainer]") {
+  TrainerConfig config;
+  config.steps = 100;
+  config.schedule = {"cosine", 10, 0.1};
+  config.optimizer.learning_rate = 2;
+  CHECK(optim::learning_rate(config, 0) == 0.2);
+  CHECK(optim::learning_rate(config, 9) == 2);
+  CHECK(optim::learning_rate(config, 10) == 2);
+  CHECK(std::abs(optim::learning_rate(config, 99) - 0.2) < 1e-12);
+  for (std::int64_t step = 10; step < 99; ++step) {
+    CHECK(optim::learning_rate(config, step + 1) <= optim::learning_rate(config, step));
+  }
+}

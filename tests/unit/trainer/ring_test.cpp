@@ -1,0 +1,228 @@
+// The TCP ring on the loopback device, one thread a rank.
+#include "trainer-runtime/collective/ring.h"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "common/os/process.h"
+
+using namespace pawl;
+using namespace std::chrono_literals;
+using collective::Collective;
+
+namespace {
+
+std::string hex_of(const collective::Mac& mac) {
+  std::string text;
+  for (const std::byte byte : mac) {
+    text += "0123456789abcdef"[static_cast<int>(byte) >> 4];
+    text += "0123456789abcdef"[static_cast<int>(byte) & 15];
+  }
+  return text;
+}
+
+struct Gang {
+  std::vector<os::Fd> listeners;
+  std::vector<collective::RingOptions> options;
+
+  explicit Gang(int world_size) {
+    std::vector<std::string> peers;
+    for (int rank = 0; rank < world_size; ++rank) {
+      listeners.push_back(*os::listen_tcp("127.0.0.1", 0));
+      peers.push_back(os::join_host_port("127.0.0.1", *os::local_port(listeners.back().get())));
+    }
+    for (int rank = 0; rank < world_size; ++rank) {
+      options.push_back({rank, world_size, 7, "secret", peers, 10s, 10s});
+    }
+  }
+  // Runs `work` for every rank, each on its own thread with its own connection.
+  std::vector<Status> run(const std::function<Status(Collective&)>& work) {
+    std::vector<Status> results(options.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < options.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        auto ring = collective::make_ring(options[rank], listeners[rank]);
+        results[rank] = ring ? work(**ring) : Status(tl::make_unexpected(ring.error()));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return results;
+  }
+};
+
+float value_of(int rank, std::size_t index) {
+  return static_cast<float>((rank + 1) * 0.37) * static_cast<float>(index % 91) - 5;
+}
+
+// The documented order: chunk c is summed from rank c + 1 around to rank c.
+std::vector<float> expected_sum(int world_size, std::size_t count) {
+  std::vector<float> sum(count);
+  const auto n = static_cast<std::size_t>(world_size);
+  for (std::size_t c = 0; c < n; ++c) {
+    for (std::size_t i = count * c / n; i < count * (c + 1) / n; ++i) {
+      sum[i] = value_of(static_cast<int>((c + 1) % n), i);
+      for (std::size_t k = 2; k <= n; ++k)
+        sum[i] = value_of(static_cast<int>((c + k) % n), i) + sum[i];
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("ring: HMAC-SHA256 gives the values of RFC 4231", "[trainer]") {
+  CHECK(hex_of(collective::hmac_sha256(std::string(20, '\x0b'), "Hi There")) ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  CHECK(hex_of(collective::hmac_sha256("Jefe", "what do ya want for nothing?")) ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(hex_of(collective::hmac_sha256(std::string(131, '\xaa'),
+                                       "Test Using Larger Than Block-Size Key - Hash Key First")) ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST_CASE("ring: sums have the documented order's bits on every rank", "[trainer]") {
+  for (const int world_size : {2, 3, 5}) {
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{4}, std::size_t{1000}, std::size_t{300'001}}) {
+      Gang gang(world_size);
+      const std::vector<float> expected = expected_sum(world_size, count);
+      const auto results = gang.run([&](Collective& ring) -> Status {
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = value_of(ring.rank(), i);
+        PAWL_TRY_VOID(ring.wait(ring.start_all_reduce(values, 0)));
+        if (std::memcmp(values.data(), expected.data(), count * sizeof(float)) != 0)
+          return fail(Code::kCorrupt, "wrong sum");
+        return {};
+      });
+      for (const Status& result : results) CHECK(result);
+    }
+  }
+}
+
+TEST_CASE("ring: several buckets in flight, doubles, broadcast, gathered texts and barriers",
+          "[trainer]") {
+  Gang gang(3);
+  const auto results = gang.run([&](Collective& ring) -> Status {
+    std::vector<std::vector<float>> buckets;
+    std::vector<collective::Ticket> tickets;
+    for (int b = 0; b < 8; ++b) buckets.emplace_back(10'000, static_cast<float>(b + ring.rank()));
+    for (int b = 0; b < 8; ++b)
+      tickets.push_back(ring.start_all_reduce(buckets[static_cast<std::size_t>(b)], b));
+    std::vector<double> numbers{1.0 + ring.rank(), 0.5};
+    PAWL_TRY_VOID(ring.all_reduce(numbers));
+    for (std::size_t b = 0; b < 8; ++b) {
+      PAWL_TRY_VOID(ring.wait(tickets[b]));
+      const auto expected = static_cast<float>(3 * b + 3);
+      if (std::count(buckets[b].begin(), buckets[b].end(), expected) != 10'000)
+        return fail(Code::kCorrupt, "bucket");
+    }
+    if (numbers != std::vector<double>{6.0, 1.5}) return fail(Code::kCorrupt, "doubles");
+    std::vector<std::byte> bytes(700'000, std::byte(ring.rank()));
+    PAWL_TRY_VOID(ring.broadcast(bytes, 1));
+    if (std::count(bytes.begin(), bytes.end(), std::byte{1}) != 700'000)
+      return fail(Code::kCorrupt, "broadcast");
+    PAWL_TRY(texts,
+             ring.all_gather("rank" + std::string(static_cast<std::size_t>(ring.rank()), '!')));
+    if (texts != std::vector<std::string>{"rank", "rank!", "rank!!"})
+      return fail(Code::kCorrupt, "texts");
+    return ring.barrier();
+  });
+  for (const Status& result : results) CHECK(result);
+}
+
+TEST_CASE("ring: a rank with another key is refused by both neighbours", "[trainer]") {
+  Gang gang(3);
+  gang.options[1].key = "other";
+  for (auto& options : gang.options) options.connect_deadline = 1s;
+  const auto results = gang.run([](Collective& ring) { return ring.barrier(); });
+  REQUIRE(!results[0]);
+  REQUIRE(!results[1]);
+  REQUIRE(!results[2]);
+  CHECK(results[0].error().code == Code::kForbidden);
+  CHECK(results[0].error().message.find("rank 1 at 127.0.0.1:") != std::string::npos);
+  CHECK(results[1].error().code == Code::kForbidden);
+}
+
+TEST_CASE("ring: a rank of another generation is refused", "[trainer]") {
+  Gang gang(2);
+  gang.options[1].generation = 8;
+  for (auto& options : gang.options) options.connect_deadline = 1s;
+  for (const Status& result : gang.run([](Collective& ring) { return ring.barrier(); }))
+    CHECK(!result);
+}
+
+TEST_CASE("ring: a stray connection does not stop the right one", "[trainer]") {
+  Gang gang(2);
+  const std::uint16_t port = *os::local_port(gang.listeners[0].get());
+  os::Fd stray = *os::connect_tcp("127.0.0.1", port, 1s);
+  stray.reset();  // it says nothing and leaves
+  for (const Status& result : gang.run([](Collective& ring) { return ring.barrier(); }))
+    CHECK(result);
+}
+
+TEST_CASE("ring: the death of one rank reaches all others at once", "[trainer]") {
+  Gang gang(4);
+  const auto results = gang.run([](Collective& ring) -> Status {
+    PAWL_TRY_VOID(ring.barrier());
+    if (ring.rank() == 2) return {};  // its connections close
+    std::vector<float> values(1'000'000);
+    return ring.wait(ring.start_all_reduce(values, 0));
+  });
+  for (const std::size_t rank : {0U, 1U, 3U}) {
+    REQUIRE(!results[rank]);
+    CHECK(results[rank].error().code == Code::kUnavailable);
+  }
+  CHECK(results[3].error().message.find("rank 2 at") != std::string::npos);
+}
+
+TEST_CASE("ring: ranks that do different things learn what the other one does", "[trainer]") {
+  Gang gang(2);
+  const auto results = gang.run([](Collective& ring) -> Status {
+    std::vector<float> values(ring.rank() == 0 ? 1000 : 1002);
+    return ring.wait(ring.start_all_reduce(values, 5));
+  });
+  bool is_named = false;
+  for (const Status& result : results) {
+    REQUIRE(!result);
+    is_named = is_named || (result.error().message.find("4000 bytes") != std::string::npos &&
+                            result.error().message.find("4008 bytes") != std::string::npos &&
+                            result.error().message.find("rank 0") != std::string::npos &&
+                            result.error().message.find("rank 1") != std::string::npos);
+  }
+  CHECK(is_named);
+}
+
+TEST_CASE("ring: abort ends a wait for a rank that never comes", "[trainer]") {
+  Gang gang(2);
+  const auto results = gang.run([](Collective& ring) -> Status {
+    if (ring.rank() == 1) {
+      // Alive but elsewhere: it waits until the other rank has given up.
+      std::vector<std::byte> byte(1);
+      return ring.broadcast(byte, 0);
+    }
+    std::thread stopper([&] { ring.abort("stopped from outside"); });
+    std::vector<std::byte> byte(1);
+    const Status status = ring.broadcast(byte, 1);
+    stopper.join();
+    return status;
+  });
+  REQUIRE(!results[0]);
+  CHECK(results[0].error().message == "stopped from outside");
+  CHECK(!results[1]);
+}
+
+TEST_CASE("ring: a silent rank is given up at the deadline", "[trainer]") {
+  Gang gang(2);
+  gang.options[0].call_deadline = 200ms;
+  const auto results = gang.run([](Collective& ring) -> Status {
+    std::vector<std::byte> byte(1);
+    return ring.broadcast(byte, 1 - ring.rank());  // both wait for the other
+  });
+  REQUIRE(!results[0]);
+  CHECK(results[0].error().message.find("nothing moved") != std::string::npos);
+  CHECK(!results[1]);
+}

@@ -1,0 +1,246 @@
+#include "trainer-runtime/collective/handshake.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <cstring>
+#include <thread>
+#include <type_traits>
+
+#include "common/base/hash.h"
+#include "common/os/process.h"
+#include "common/os/real_clock.h"
+
+namespace pawl::collective {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kMagic = 0x314c5750;  // "PWL1"
+constexpr milliseconds kHandshakeDeadline{5'000};
+constexpr std::byte kAccepted{0x2a};
+
+// All integers little-endian, as on every machine this runs on; a big-endian one would see a wrong
+// magic.
+struct Introduction {
+  std::uint32_t magic = kMagic, world_size = 0;
+  std::uint32_t from = 0, to = 0;
+  std::int64_t generation = 0;
+  std::uint64_t nonce = 0, nonce2 = 0;
+};
+struct Challenge {
+  std::uint64_t nonce = 0, nonce2 = 0;
+  Mac mac{};
+};
+static_assert(std::has_unique_object_representations_v<Introduction>);
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+template <typename T>
+std::span<std::byte> writable_bytes_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+Status wait_for(int fd, short events, SteadyPoint deadline) {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - RealClock{}.steady_now());
+  pollfd waiting{fd, events, 0};
+  const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
+  if (ready > 0 || (ready < 0 && errno == EINTR)) return {};
+  return fail(Code::kUnavailable, ready < 0 ? os::errno_text() : "time is up");
+}
+
+Status write_all(int fd, std::span<const std::byte> bytes, SteadyPoint deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return fail(Code::kUnavailable, os::errno_text());
+    } else {
+      PAWL_TRY_VOID(wait_for(fd, POLLOUT, deadline));
+    }
+  }
+  return {};
+}
+
+Status read_all(int fd, std::span<std::byte> bytes, SteadyPoint deadline) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    } else if (got == 0) {
+      return fail(Code::kUnavailable, "connection closed");
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return fail(Code::kUnavailable, os::errno_text());
+    } else {
+      PAWL_TRY_VOID(wait_for(fd, POLLIN, deadline));
+    }
+  }
+  return {};
+}
+
+Mac proof(const RingOptions& options, const char* side, const Introduction& introduction,
+          const Challenge& challenge) {
+  std::string text = side;
+  for (const std::byte byte : bytes_of(introduction)) text += static_cast<char>(byte);
+  for (const std::byte byte : bytes_of(challenge).first(16)) text += static_cast<char>(byte);
+  return hmac_sha256(options.key, text);
+}
+
+// Does not stop at the first difference, so that time tells nothing about the right value.
+bool is_equal(const Mac& a, const Mac& b) {
+  std::byte difference{0};
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
+  return difference == std::byte{0};
+}
+
+// A peer that vanishes without a reset is noticed by the kernel in about 10 s; one that is stopped,
+// by call_deadline.
+void tune(int fd) {
+  const int on = 1, user_timeout_ms = 10'000, idle_s = 3, probes = 3;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+Introduction introduction_of(const RingOptions& options, int from) {
+  Introduction mine;
+  mine.world_size = static_cast<std::uint32_t>(options.world_size);
+  mine.from = static_cast<std::uint32_t>(from);
+  mine.to = static_cast<std::uint32_t>((from + 1) % options.world_size);
+  mine.generation = options.generation;
+  return mine;
+}
+
+Result<os::Fd> connect_next(const RingOptions& options) {
+  const int next = (options.rank + 1) % options.world_size;
+  const std::string& peer = options.peers[static_cast<std::size_t>(next)];
+  const std::string who = "rank " + std::to_string(next) + " at " + peer;
+  PAWL_TRY(address, os::split_host_port(peer));
+  const SteadyPoint deadline = RealClock{}.steady_now() + options.connect_deadline;
+  auto fd = os::connect_tcp(address.first, address.second, options.connect_deadline);
+  if (!fd) return fail_with(fd.error(), "connecting to " + who);
+  Introduction mine = introduction_of(options, options.rank);
+  mine.nonce = os::entropy();
+  mine.nonce2 = os::entropy();
+  Challenge theirs;
+  auto status = write_all(fd->get(), bytes_of(mine), deadline);
+  if (status) status = read_all(fd->get(), writable_bytes_of(theirs), deadline);
+  if (!status) return fail_with(status.error(), "greeting " + who);
+  if (!is_equal(theirs.mac, proof(options, "accept", mine, theirs))) {
+    return fail(Code::kForbidden, who + " does not hold this generation's key");
+  }
+  std::byte answer{0};
+  const Mac mac = proof(options, "connect", mine, theirs);
+  status = write_all(fd->get(), mac, deadline);
+  if (status) status = read_all(fd->get(), {&answer, 1}, deadline);
+  if (!status || answer != kAccepted) return fail(Code::kForbidden, who + " refused this rank");
+  tune(fd->get());
+  return std::move(*fd);
+}
+
+// Whether the peer behind `fd` is the previous rank of this ring.
+Status greet(const RingOptions& options, int fd, SteadyPoint deadline) {
+  const int previous = (options.rank + options.world_size - 1) % options.world_size;
+  Introduction theirs;
+  Challenge mine;
+  mine.nonce = os::entropy();
+  mine.nonce2 = os::entropy();
+  PAWL_TRY_VOID(read_all(fd, writable_bytes_of(theirs), deadline));
+  Introduction expected = introduction_of(options, previous);
+  expected.nonce = theirs.nonce;
+  expected.nonce2 = theirs.nonce2;
+  if (std::memcmp(&expected, &theirs, sizeof theirs) != 0) {
+    return fail(Code::kForbidden, "a peer came as rank " + std::to_string(theirs.from) +
+                                      " of generation " + std::to_string(theirs.generation) +
+                                      " for rank " + std::to_string(theirs.to));
+  }
+  mine.mac = proof(options, "accept", theirs, mine);
+  PAWL_TRY_VOID(write_all(fd, bytes_of(mine), deadline));
+  Mac mac{};
+  PAWL_TRY_VOID(read_all(fd, mac, deadline));
+  if (!is_equal(mac, proof(options, "connect", theirs, mine))) {
+    return fail(Code::kForbidden, "a peer came with another key");
+  }
+  PAWL_TRY_VOID(write_all(fd, {&kAccepted, 1}, deadline));
+  tune(fd);
+  return {};
+}
+
+// Until a connection waits, or `cancel` is written to, or time is up.
+bool has_visitor(const os::Fd& listener, const os::Fd& cancel, SteadyPoint deadline) {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - RealClock{}.steady_now());
+  std::array<pollfd, 2> waiting{pollfd{listener.get(), POLLIN, 0}, pollfd{cancel.get(), POLLIN, 0}};
+  const int ready = left.count() <= 0
+                        ? 0
+                        : ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+  return ready > 0 && waiting[1].revents == 0;
+}
+
+Result<os::Fd> accept_previous(const RingOptions& options, const os::Fd& listener,
+                               const os::Fd& cancel) {
+  const SteadyPoint deadline = RealClock{}.steady_now() + options.connect_deadline;
+  const int previous = (options.rank + options.world_size - 1) % options.world_size;
+  const std::string who = "rank " + std::to_string(previous) + " at " +
+                          options.peers[static_cast<std::size_t>(previous)];
+  std::string refused;
+  while (true) {
+    if (!has_visitor(listener, cancel, deadline)) {
+      return fail(refused.empty() ? Code::kUnavailable : Code::kForbidden,
+                  who + " did not connect" + refused);
+    }
+    os::Fd fd{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    if (!fd.is_open()) continue;
+    const SteadyPoint soon = std::min(deadline, RealClock{}.steady_now() + kHandshakeDeadline);
+    const Status status = greet(options, fd.get(), soon);
+    if (status) return fd;
+    refused = "; " + status.error().message;
+  }
+}
+
+}  // namespace
+
+Mac hmac_sha256(std::string_view key, std::string_view message) {
+  const auto raw = [](const std::string& hex) {
+    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    std::string bytes;
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+      bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+    return bytes;
+  };
+  std::string block = key.size() > 64 ? raw(sha256_hex(key)) : std::string(key);
+  block.resize(64, '\0');
+  std::string inner = block, outer = block;
+  for (char& c : inner) c = static_cast<char>(c ^ 0x36);
+  for (char& c : outer) c = static_cast<char>(c ^ 0x5c);
+  const std::string digest = raw(sha256_hex(outer + raw(sha256_hex(inner + std::string(message)))));
+  Mac mac{};
+  std::memcpy(mac.data(), digest.data(), mac.size());
+  return mac;
+}
+
+Result<Neighbours> connect_ring(const RingOptions& options, const os::Fd& listener) {
+  // Both at once: the next rank answers only while it accepts, and so do we.
+  Result<os::Fd> from_previous = fail(Code::kUnavailable, "not connected");
+  const os::Fd cancel{::eventfd(0, EFD_CLOEXEC)};
+  std::thread accepting([&] { from_previous = accept_previous(options, listener, cancel); });
+  Result<os::Fd> to_next = connect_next(options);
+  if (!to_next) ::eventfd_write(cancel.get(), 1);
+  accepting.join();
+  // The more telling one of two errors: a wrong key rather than somebody who did not come for that
+  // reason.
+  if (!to_next && (from_previous || from_previous.error().code != Code::kForbidden)) {
+    return tl::make_unexpected(to_next.error());
+  }
+  if (!from_previous) return tl::make_unexpected(from_previous.error());
+  return Neighbours{std::move(*to_next), std::move(*from_previous)};
+}
+
+}  // namespace pawl::collective

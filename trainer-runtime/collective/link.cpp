@@ -1,0 +1,221 @@
+#include "trainer-runtime/collective/link.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/os/process.h"
+#include "common/os/real_clock.h"
+#include "trainer-runtime/kernels/kernels.h"
+
+namespace pawl::collective {
+namespace {
+
+// Sums are faster while what arrived is still in the cache.
+constexpr std::size_t kPiece = std::size_t{256} << 10;
+
+std::string describe(const Frame& frame) {
+  const char* const names[] = {"sum of floats", "sum of doubles", "broadcast"};
+  const auto index = std::min<std::size_t>(static_cast<std::size_t>(frame.operation), 2);
+  return "operation " + std::to_string(frame.sequence) + " (" + names[index] + ", bucket " +
+         std::to_string(frame.bucket) + ", " + std::to_string(frame.total) + " bytes)";
+}
+
+void add_doubles(std::size_t count, const std::byte* from, std::byte* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    double a = 0, b = 0;
+    std::memcpy(&a, from + i * sizeof a, sizeof a);
+    std::memcpy(&b, to + i * sizeof b, sizeof b);
+    b += a;
+    std::memcpy(to + i * sizeof b, &b, sizeof b);
+  }
+}
+
+}  // namespace
+
+struct Link::Sending {
+  Frame frame;
+  std::span<const std::byte> payload;
+  std::size_t done = 0;  // of header and payload together
+  bool is_done() const { return payload.empty() || done == sizeof frame + payload.size(); }
+};
+
+struct Link::Receiving {
+  Frame expected, frame;
+  Incoming incoming;
+  std::size_t header_done = 0, done = 0;  // done: bytes of incoming that are stored or added
+  std::size_t waiting = 0;                // bytes in scratch that are not yet a whole element
+  bool is_done() const { return done == incoming.into.size(); }
+};
+
+Link::Link(const RingOptions& options, Neighbours neighbours)
+    : options_(options),
+      neighbours_(std::move(neighbours)),
+      next_((options.rank + 1) % options.world_size),
+      previous_((options.rank + options.world_size - 1) % options.world_size),
+      scratch_(kPiece) {}
+
+void Link::abort(const std::string& cause) {
+  {
+    const std::lock_guard lock(cause_mutex_);
+    if (cause_.empty()) cause_ = cause;
+  }
+  is_aborted_.store(true);
+  // Wakes a poll on either socket; the neighbours see the end of the connection.
+  ::shutdown(neighbours_.to_next.get(), SHUT_RDWR);
+  ::shutdown(neighbours_.from_previous.get(), SHUT_RDWR);
+}
+
+tl::unexpected<Error> Link::lost(int peer, const std::string& what) {
+  std::string message = "rank " + std::to_string(peer) + " at " +
+                        options_.peers[static_cast<std::size_t>(peer)] + ": " + what;
+  abort(message);  // so that the whole ring learns of it, one neighbour after the other
+  const std::lock_guard lock(cause_mutex_);
+  return fail(Code::kUnavailable, cause_);
+}
+
+Status Link::check(const Frame& expected, const Frame& got) const {
+  if (got.magic == expected.magic && got.generation == expected.generation &&
+      got.sequence == expected.sequence && got.operation == expected.operation &&
+      got.bucket == expected.bucket && got.total == expected.total &&
+      got.length == expected.length) {
+    return {};
+  }
+  const std::string they = "rank " + std::to_string(previous_),
+                    we = "rank " + std::to_string(options_.rank);
+  if (got.magic != expected.magic)
+    return fail(Code::kInvalid, they + " sent something that is no frame");
+  if (got.generation != expected.generation) {
+    return fail(Code::kInvalid, they + " is in generation " + std::to_string(got.generation) +
+                                    ", " + we + " in " + std::to_string(expected.generation));
+  }
+  return fail(Code::kInvalid, "ranks do different things: " + they + " is in " + describe(got) +
+                                  ", " + we + " in " + describe(expected));
+}
+
+// Whether anything was sent.
+Result<bool> Link::send_some(Sending& s) {
+  std::array<iovec, 2> parts{};
+  int count = 0;
+  if (s.done < sizeof s.frame) {
+    parts[0] = {reinterpret_cast<std::byte*>(&s.frame) + s.done, sizeof s.frame - s.done};
+    count = 1;
+  }
+  const std::size_t sent_payload = s.done < sizeof s.frame ? 0 : s.done - sizeof s.frame;
+  parts[static_cast<std::size_t>(count++)] = {
+      const_cast<std::byte*>(s.payload.data()) + sent_payload,
+      std::min(s.payload.size() - sent_payload, 4 * kPiece)};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = static_cast<std::size_t>(count);
+  const ssize_t sent = ::sendmsg(neighbours_.to_next.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent > 0) {
+    s.done += static_cast<std::size_t>(sent);
+    return true;
+  }
+  if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  return lost(next_, "connection lost (" + os::errno_text() + ")");
+}
+
+// Whether anything arrived.
+Result<bool> Link::receive_some(Receiving& r) {
+  const bool is_header = r.header_done < sizeof r.frame;
+  const bool is_stored = r.incoming.arrival == Arrival::kStore;
+  const std::size_t left = r.incoming.into.size() - r.done;
+  std::byte* to = scratch_.data() + r.waiting;
+  std::size_t room = std::min(kPiece, left) - r.waiting;
+  if (is_header) {
+    to = reinterpret_cast<std::byte*>(&r.frame) + r.header_done;
+    room = sizeof r.frame - r.header_done;
+  } else if (is_stored) {
+    to = r.incoming.into.data() + r.done;
+    room = left;
+  }
+  const ssize_t got = ::recv(neighbours_.from_previous.get(), to, room, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0)
+    return lost(previous_,
+                got == 0 ? "connection closed" : "connection lost (" + os::errno_text() + ")");
+  const auto bytes = static_cast<std::size_t>(got);
+  if (is_header) {
+    r.header_done += bytes;
+    if (r.header_done == sizeof r.frame) {
+      if (const Status status = check(r.expected, r.frame); !status) {
+        abort(status.error().message);
+        return tl::make_unexpected(status.error());
+      }
+    }
+    return true;
+  }
+  if (is_stored) {
+    r.done += bytes;
+    return true;
+  }
+  const bool is_float = r.incoming.arrival == Arrival::kAddFloat;
+  const std::size_t size = is_float ? sizeof(float) : sizeof(double);
+  const std::size_t available = r.waiting + bytes, whole = available / size * size;
+  std::byte* sum = r.incoming.into.data() + r.done;
+  if (is_float) {
+    kernels::table<float>().add(static_cast<kernels::Index>(whole / size),
+                                reinterpret_cast<const float*>(scratch_.data()),
+                                reinterpret_cast<float*>(sum));
+  } else {
+    add_doubles(whole / size, scratch_.data(), sum);
+  }
+  r.done += whole;
+  r.waiting = available - whole;
+  std::memmove(scratch_.data(), scratch_.data() + whole, r.waiting);
+  return true;
+}
+
+Status Link::wait(bool is_sending, bool is_receiving, SteadyPoint deadline) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - RealClock{}.steady_now());
+  // Only the side that is waited for: the other neighbour may have finished and gone in peace. If
+  // it died, the ring falls apart behind it, and the news arrives from the previous rank.
+  std::array<pollfd, 2> waiting{
+      pollfd{is_sending ? neighbours_.to_next.get() : -1, POLLOUT, 0},
+      pollfd{is_receiving ? neighbours_.from_previous.get() : -1, POLLIN, 0}};
+  const int ready = left.count() <= 0
+                        ? 0
+                        : ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+  if (ready == 0) {
+    const int peer = is_receiving ? previous_ : next_;
+    return lost(peer, "nothing moved within " +
+                          std::to_string(options_.call_deadline.count() / 1000) + " s");
+  }
+  return {};
+}
+
+Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
+                      const Incoming& incoming) {
+  Sending sending{frame, outgoing};
+  sending.frame.rank = static_cast<std::uint32_t>(options_.rank);
+  sending.frame.generation = options_.generation;
+  sending.frame.length = outgoing.size();
+  Receiving receiving{sending.frame, {}, incoming};
+  receiving.expected.length = incoming.into.size();
+  const SteadyPoint deadline = RealClock{}.steady_now() + options_.call_deadline;
+  while (!sending.is_done() || !receiving.is_done()) {
+    if (is_aborted_.load()) {
+      const std::lock_guard lock(cause_mutex_);
+      return fail(Code::kUnavailable, cause_);
+    }
+    bool has_moved = false;
+    if (!sending.is_done()) {
+      PAWL_TRY(moved, send_some(sending));
+      has_moved = moved;
+    }
+    if (!receiving.is_done()) {
+      PAWL_TRY(moved, receive_some(receiving));
+      has_moved = has_moved || moved;
+    }
+    if (!has_moved) PAWL_TRY_VOID(wait(!sending.is_done(), !receiving.is_done(), deadline));
+  }
+  return {};
+}
+
+}  // namespace pawl::collective

@@ -1,0 +1,69 @@
+// The two connections of a rank in the ring, and the one thing that is done with them: send a frame
+// to the next rank while a frame from the previous one comes in. A frame has a header that says
+// what it belongs to, so that ranks that do different things learn it from the first frame and not
+// from wrong sums. One thread, but for abort.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "trainer-runtime/collective/handshake.h"
+
+namespace pawl::collective {
+
+enum class Operation : std::uint32_t { kSumFloat, kSumDouble, kBroadcast };
+
+struct Frame {
+  std::uint32_t magic = 0x314c5750, rank = 0;
+  std::int64_t generation = 0;
+  std::uint64_t sequence = 0;  // of the collective operation
+  Operation operation = Operation::kSumFloat;
+  std::uint32_t bucket = 0;
+  std::uint64_t total = 0;   // bytes of the whole operation on this rank
+  std::uint64_t length = 0;  // bytes of this frame
+};
+
+// What is done with bytes that arrive.
+enum class Arrival { kStore, kAddFloat, kAddDouble };
+
+struct Incoming {
+  std::span<std::byte> into;
+  Arrival arrival = Arrival::kStore;
+};
+
+class Link {
+ public:
+  Link(const RingOptions& options, Neighbours neighbours);
+  // Sends `outgoing` as one frame and receives one frame of incoming.into.size() bytes; either may
+  // be empty, then there is no frame. `frame` says what both belong to. Unavailable: a neighbour is
+  // gone, or time is up, or abort.
+  Status exchange(const Frame& frame, std::span<const std::byte> outgoing,
+                  const Incoming& incoming);
+  // Any thread: the running exchange and all later ones fail with this cause.
+  void abort(const std::string& cause);
+
+ private:
+  struct Sending;
+  struct Receiving;
+  Result<bool> send_some(Sending& sending);
+  Result<bool> receive_some(Receiving& receiving);
+  Status check(const Frame& expected, const Frame& got) const;
+  Status wait(bool is_sending, bool is_receiving, SteadyPoint deadline);
+  tl::unexpected<Error> lost(int peer, const std::string& what);
+
+  RingOptions options_;
+  Neighbours neighbours_;
+  int next_, previous_;
+  std::vector<std::byte> scratch_;
+  std::atomic<bool> is_aborted_{false};
+  std::mutex cause_mutex_;  // abort comes from another thread
+  std::string cause_;
+};
+
+}  // namespace pawl::collective

@@ -1,0 +1,151 @@
+#include "trainer-runtime/collective/ring.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "trainer-runtime/collective/link.h"
+
+namespace pawl::collective {
+namespace {
+
+struct Work {
+  Frame frame;
+  std::span<std::byte> bytes;
+  int root = 0;  // of a broadcast
+};
+
+class Ring final : public Collective {
+ public:
+  Ring(const RingOptions& options, Neighbours neighbours)
+      : rank_(options.rank),
+        world_size_(options.world_size),
+        link_(options, std::move(neighbours)),
+        thread_([this] { run(); }) {}
+
+  ~Ring() override {
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+      // Work that nobody waits for must not keep the thread: a ring ends after its last wait, or
+      // after an error.
+      if (finished_ != started_) link_.abort("this rank left the ring");
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+
+  Ticket start_all_reduce(std::span<float> values, int bucket) override {
+    return start(Operation::kSumFloat, std::as_writable_bytes(values), bucket);
+  }
+  Status all_reduce(std::span<double> values) override {
+    return wait(start(Operation::kSumDouble, std::as_writable_bytes(values), 0));
+  }
+  Status broadcast(std::span<std::byte> bytes, int root) override {
+    return wait(start(Operation::kBroadcast, bytes, root));
+  }
+  void abort(const std::string& cause) override { link_.abort(cause); }
+
+  Status wait(Ticket ticket) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return finished_ >= ticket.sequence || error_; });
+    if (finished_ >= ticket.sequence) return {};
+    return tl::make_unexpected(*error_);
+  }
+
+ private:
+  Ticket start(Operation operation, std::span<std::byte> bytes, int bucket_or_root) {
+    Work work;
+    work.frame.operation = operation;
+    work.frame.bucket = static_cast<std::uint32_t>(bucket_or_root);
+    work.frame.total = bytes.size();
+    work.bytes = bytes;
+    work.root = bucket_or_root;
+    const std::lock_guard lock(mutex_);
+    work.frame.sequence = ++started_;
+    queue_.push_back(work);  // bounded by the caller: the buckets of one step
+    changed_.notify_all();
+    return {work.frame.sequence};
+  }
+
+  void run() {
+    while (true) {
+      std::optional<Work> work;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return is_ending_ || (!queue_.empty() && !error_); });
+        if (queue_.empty() || error_) return;
+        work = queue_.front();
+        queue_.pop_front();
+      }
+      const Status status =
+          work->frame.operation == Operation::kBroadcast ? pass_on(*work) : reduce(*work);
+      const std::lock_guard lock(mutex_);
+      if (status) {
+        finished_ = work->frame.sequence;
+      } else {
+        error_ = status.error();
+      }
+      changed_.notify_all();
+    }
+  }
+
+  std::span<std::byte> chunk(const Work& work, int index, std::size_t element) const {
+    const std::size_t count = work.bytes.size() / element,
+                      n = static_cast<std::size_t>(world_size_);
+    const auto c = static_cast<std::size_t>((index % world_size_ + world_size_) % world_size_);
+    const std::size_t first = count * c / n, last = count * (c + 1) / n;
+    return work.bytes.subspan(first * element, (last - first) * element);
+  }
+
+  Status reduce(const Work& work) {
+    const bool is_float = work.frame.operation == Operation::kSumFloat;
+    const std::size_t element = is_float ? sizeof(float) : sizeof(double);
+    for (int step = 0; step + 1 < world_size_; ++step) {
+      const Incoming incoming{chunk(work, rank_ - step - 2, element),
+                              is_float ? Arrival::kAddFloat : Arrival::kAddDouble};
+      PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step - 1, element), incoming));
+    }
+    for (int step = 0; step + 1 < world_size_; ++step) {
+      const Incoming incoming{chunk(work, rank_ - step - 1, element), Arrival::kStore};
+      PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step, element), incoming));
+    }
+    return {};
+  }
+
+  // In pieces, so that the ranks behind each other work at the same time.
+  Status pass_on(const Work& work) {
+    constexpr std::size_t kPiece = std::size_t{256} << 10;
+    const int distance = (rank_ - work.root + world_size_) % world_size_;
+    for (std::size_t first = 0; first < work.bytes.size(); first += kPiece) {
+      const auto piece = work.bytes.subspan(first, std::min(kPiece, work.bytes.size() - first));
+      if (distance > 0) PAWL_TRY_VOID(link_.exchange(work.frame, {}, {piece}));
+      if (distance + 1 < world_size_) PAWL_TRY_VOID(link_.exchange(work.frame, piece, {}));
+    }
+    return {};
+  }
+
+  const int rank_, world_size_;
+  Link link_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> queue_;
+  std::uint64_t started_ = 0, finished_ = 0;
+  bool is_ending_ = false;
+  std::optional<Error> error_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Collective>> make_ring(const RingOptions& options, const os::Fd& listener) {
+  PAWL_TRY(neighbours, connect_ring(options, listener));
+  return std::unique_ptr<Collective>(new Ring(options, std::move(neighbours)));
+}
+
+}  // namespace pawl::collective

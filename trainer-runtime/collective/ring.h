@@ -1,0 +1,19 @@
+// All-reduce and broadcast on a TCP ring. Large sums are cut into world_size chunks: chunk c is
+// summed on its way from rank c + 1 around to rank c, then sent around; each rank sends 2 (n-1)/n
+// of the bytes, and all ranks get the same bits.
+//
+// Operations run in the order of their start on one thread of this object, so that gradients are
+// reduced while backward still computes.
+#pragma once
+
+#include <memory>
+
+#include "trainer-runtime/collective/collective.h"
+#include "trainer-runtime/collective/handshake.h"
+
+namespace pawl::collective {
+
+// Connects and authenticates; world_size of 2 or more.
+Result<std::unique_ptr<Collective>> make_ring(const RingOptions& options, const os::Fd& listener);
+
+}  // namespace pawl::collective
