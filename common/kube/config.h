@@ -1,5 +1,6 @@
 // How to reach and authenticate to an API server: from a kubeconfig file or from inside a pod.
-// Read once at start; files that rotate (token, certificates) are named here and re-read by the transport.
+// Read once at start; files that rotate (token, certificates) are named here and re-read by the
+// transport.
 #pragma once
 
 #include <string>
@@ -22,6 +23,7 @@ struct ClusterConfig {
 Result<ClusterConfig> load_kubeconfig(const std::string& path, const std::string& context = "");
 // /var/run/secrets/kubernetes.io/serviceaccount and KUBERNETES_SERVICE_HOST/PORT.
 // `token_file`, `ca_file`: other places, empty = the standard ones.
-Result<ClusterConfig> in_cluster_config(const std::string& token_file = "", const std::string& ca_file = "");
+Result<ClusterConfig> in_cluster_config(const std::string& token_file = "",
+                                        const std::string& ca_file = "");
 
 }  // namespace pawl::kube

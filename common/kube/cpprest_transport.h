@@ -1,5 +1,6 @@
 // The production Transport, on cpprestsdk. Pooled keep-alive HTTPS connections, certificates always
-// verified against the cluster's CA alone, tokens re-read on rotation, a deadline per request. Thread-safe.
+// verified against the cluster's CA alone, tokens re-read on rotation, a deadline per request.
+// Thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,13 +11,15 @@
 
 namespace pawl::kube {
 
-// user_agent: "pawl-operator/0.1.0". At most `concurrency_max` calls at once (streams apart); more wait.
+// user_agent: "pawl-operator/0.1.0". At most `concurrency_max` calls at once (streams apart); more
+// wait.
 struct TransportOptions {
   std::string user_agent;
   int concurrency_max = 32;
 };
 
-// Call first thing in main, before any other thread exists: sizes cpprest's pool, keeps the system's CA bundle out.
+// Call first thing in main, before any other thread exists: sizes cpprest's pool, keeps the
+// system's CA bundle out.
 void initialise_http();
 
 Result<std::unique_ptr<Transport>> make_transport(const ClusterConfig& config, const Clock& clock,

@@ -1,7 +1,7 @@
-// Keeps one kind of object in view: lists in pages, then watches, re-lists after 410, reconnects with
-// back-off after a lost or silent stream, never goes back in time. The machine that decides this is pure
-// (watch_machine.h); the Informer drives it on a Transport. Callbacks run on transport or timer threads: decode
-// and post to your own queue there, nothing else.
+// Keeps one kind of object in view: lists in pages, then watches, re-lists after 410, reconnects
+// with back-off after a lost or silent stream, never goes back in time. The machine that decides
+// this is pure (watch_machine.h); the Informer drives it on a Transport. Callbacks run on transport
+// or timer threads: decode and post to your own queue there, nothing else.
 #pragma once
 
 #include <functional>
@@ -35,14 +35,16 @@ struct InformerOptions {
   std::string field_selector;
   bool can_list = true;  // false: GET by field_selector's name, then watch from its resourceVersion
   int page_size = 500;
-  std::chrono::milliseconds silence_max{90'000};  // bookmarks come each minute; beyond this the stream is dead
+  std::chrono::milliseconds silence_max{
+      90'000};  // bookmarks come each minute; beyond this the stream is dead
   std::chrono::milliseconds backoff_first{200};
   std::chrono::milliseconds backoff_max{15'000};
 };
 
 class Informer {
  public:
-  Informer(Transport& transport, const Clock& clock, Log& log, InformerOptions options, InformerEvents events);
+  Informer(Transport& transport, const Clock& clock, Log& log, InformerOptions options,
+           InformerEvents events);
   ~Informer();  // stops; no callback runs after it has returned
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;

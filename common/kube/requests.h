@@ -23,8 +23,8 @@ struct Resource {
 };
 
 namespace resources {
-extern const Resource kPods, kEvents, kServiceAccounts, kRoles, kRoleBindings, kPodDisruptionBudgets,
-    kTrainingJobs, kWorkerGroups;
+extern const Resource kPods, kEvents, kServiceAccounts, kRoles, kRoleBindings,
+    kPodDisruptionBudgets, kTrainingJobs, kWorkerGroups;
 }  // namespace resources
 
 struct ListOptions {
@@ -54,17 +54,22 @@ std::string path_of(const Resource& resource, const std::string& ns, const std::
 std::string encode_query(const std::string& text);
 
 HttpRequest get_request(const Resource& resource, const std::string& ns, const std::string& name);
-HttpRequest list_request(const Resource& resource, const std::string& ns, const ListOptions& options);
-HttpRequest watch_request(const Resource& resource, const std::string& ns, const WatchOptions& options);
-HttpRequest create_request(const Resource& resource, const std::string& ns, const nlohmann::json& object);
-HttpRequest merge_patch_request(const Resource& resource, const std::string& ns, const std::string& name,
-                                const nlohmann::json& patch, const std::string& subresource = "");
+HttpRequest list_request(const Resource& resource, const std::string& ns,
+                         const ListOptions& options);
+HttpRequest watch_request(const Resource& resource, const std::string& ns,
+                          const WatchOptions& options);
+HttpRequest create_request(const Resource& resource, const std::string& ns,
+                           const nlohmann::json& object);
+HttpRequest merge_patch_request(const Resource& resource, const std::string& ns,
+                                const std::string& name, const nlohmann::json& patch,
+                                const std::string& subresource = "");
 HttpRequest delete_request(const Resource& resource, const std::string& ns, const std::string& name,
                            const DeleteOptions& options);
 
-// 2xx → the body as JSON; anything else → an Error whose code says what to do: 404 NotFound, 409 AlreadyExists
-// (reason AlreadyExists) or Conflict, 410 Gone, 401/403 Forbidden, 429 Throttled (with retry_after), 400/422
-// Invalid, 5xx Unavailable (writes answered 500/502/503/504: OutcomeUnknown), message = Status.message.
+// 2xx → the body as JSON; anything else → an Error whose code says what to do: 404 NotFound, 409
+// AlreadyExists (reason AlreadyExists) or Conflict, 410 Gone, 401/403 Forbidden, 429 Throttled
+// (with retry_after), 400/422 Invalid, 5xx Unavailable (writes answered 500/502/503/504:
+// OutcomeUnknown), message = Status.message.
 Result<nlohmann::json> read_response(const HttpRequest& request, const HttpResponse& response);
 
 // resourceVersions are comparable as numbers of arbitrary length (KEP-5504).
