@@ -129,7 +129,7 @@ void Schema::check_unknown(const json& reference, const json& value, const std::
       check_unknown(node["items"], value[i], item_path(path, i), errors);
     }
   }
-  if (!value.is_object() || path == "metadata") return;
+  if (!value.is_object() || !has_type(node, value) || path == "metadata") return;
   const bool keeps_unknown = node.value("x-kubernetes-preserve-unknown-fields", false);
   for (const auto& [name, child] : value.items()) {
     if (node.contains("additionalProperties")) {

@@ -1,0 +1,96 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "common/api/children.h"
+#include "common/api/codec.h"
+#include "samples.h"
+
+namespace pawl::api {
+namespace {
+
+using nlohmann::json;
+
+TEST_CASE("children: names derive from the job and fit into 63 characters", "[api]") {
+  TrainingJob job = samples::observed(samples::native_job());
+  CHECK(child_name(job) == "gpt-pawl-worker");
+  CHECK(pod_name(job, 2, 1, 3) == "gpt-2-1-3");
+  CHECK(pod_selector(job) == "pawl.dev/job-uid=job-uid");
+  job.meta.name = std::string(46, 'a');
+  CHECK(child_name(job).size() <= 63);
+  CHECK(pod_name(job, 9'999, 2047, 9'999).size() <= 63);
+}
+
+TEST_CASE("children: every child is owned by the job and carries its labels", "[api]") {
+  const TrainingJob job = samples::observed(samples::torch_job());
+  const Result<json> pod = worker_pod_of(job, 1, 0, 0, {});
+  REQUIRE(pod.has_value());
+  for (const json& child : {service_account_of(job), role_of(job), role_binding_of(job),
+                            disruption_budget_of(job), worker_group_of(job, {}), *pod}) {
+    INFO(child.dump());
+    const Result<ObjectMeta> meta = decode_meta(child);
+    REQUIRE(meta.has_value());
+    CHECK(meta->ns == "team");
+    REQUIRE(meta->owners.size() == 1);
+    CHECK(meta->owners[0] == OwnerReference{.api_version = "pawl.dev/v1alpha1",
+                                            .kind = "TrainingJob",
+                                            .name = "mesh",
+                                            .uid = "job-uid",
+                                            .is_controller = true});
+    CHECK(child["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] == true);
+    CHECK(meta->labels.at("app.kubernetes.io/managed-by") == "pawl");
+    CHECK(meta->labels.at("pawl.dev/job") == "mesh");
+    CHECK(meta->labels.at("pawl.dev/job-uid") == "job-uid");
+  }
+}
+
+TEST_CASE("children: the role names one WorkerGroup and no other verb", "[api]") {
+  const json role = role_of(samples::observed(samples::torch_job()));
+  CHECK(role["rules"] == json::parse(R"([
+    {"apiGroups": ["pawl.dev"], "resources": ["workergroups"], "resourceNames": ["mesh"], "verbs": ["get", "watch"]},
+    {"apiGroups": ["pawl.dev"], "resources": ["workergroups/status"], "resourceNames": ["mesh"],
+     "verbs": ["get", "patch"]}])"));
+}
+
+TEST_CASE("children: the binding is for the job's account, or for the template's own", "[api]") {
+  json object = samples::torch_job();
+  CHECK(role_binding_of(samples::observed(object))["subjects"][0]["name"] == "mesh-pawl-worker");
+  object["spec"]["template"]["spec"]["serviceAccountName"] = "with-cloud-rights";
+  const json binding = role_binding_of(samples::observed(object));
+  CHECK(binding["subjects"] ==
+        json::parse(
+            R"([{"kind": "ServiceAccount", "name": "with-cloud-rights", "namespace": "team"}])"));
+  CHECK(binding["roleRef"]["name"] == "mesh-pawl-worker");
+}
+
+TEST_CASE("children: the disruption budget lets no pod of the job be evicted", "[api]") {
+  const json budget = disruption_budget_of(samples::observed(samples::torch_job()));
+  CHECK(budget["spec"] == json::parse(R"({"maxUnavailable": 0,
+    "selector": {"matchLabels": {"pawl.dev/job-uid": "job-uid"}}})"));
+}
+
+TEST_CASE("children: the WorkerGroup has the job's name and the given spec", "[api]") {
+  const WorkerGroupSpec spec = samples::full_group().spec;
+  const json object = worker_group_of(samples::observed(samples::torch_job()), spec);
+  const Result<WorkerGroup> group = decode_worker_group(object);
+  REQUIRE(group.has_value());
+  CHECK(group->meta.name == "mesh");
+  CHECK(group->spec == spec);
+  CHECK_FALSE(object.contains("status"));
+}
+
+TEST_CASE("processes_per_worker: the number, else the GPUs of the worker, else 1", "[api]") {
+  json object = samples::torch_job();
+  CHECK(processes_per_worker(samples::observed(object)) == 1);
+  json& container = object["spec"]["template"]["spec"]["containers"][0];
+  container["resources"] = {{"limits", {{"nvidia.com/gpu", "8"}, {"cpu", "4"}}}};
+  CHECK(processes_per_worker(samples::observed(object)) == 8);
+  container["resources"] = {{"limits", {{"amd.com/gpu", 4}}}};
+  CHECK(processes_per_worker(samples::observed(object)) == 4);
+  container["resources"] = {{"limits", {{"nvidia.com/mig-1g.5gb", 2}}}};
+  CHECK(processes_per_worker(samples::observed(object)) == 2);
+  object["spec"]["processesPerWorker"] = 3;
+  CHECK(processes_per_worker(samples::observed(object)) == 3);
+  CHECK(processes_per_worker(samples::observed(samples::native_job())) == 1);
+}
+
+}  // namespace
+}  // namespace pawl::api

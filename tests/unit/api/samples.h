@@ -1,0 +1,22 @@
+// Values that the tests of the api start from.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "common/api/types.h"
+
+namespace pawl::api::samples {
+
+TimePoint time_at(int second);
+// Every field set to something that is not its default.
+TrainingJob full_job();
+WorkerGroup full_group();
+
+// The least that a user can write: Native, and a Torch job with a template.
+nlohmann::json native_job();
+nlohmann::json torch_job();
+
+// decode(torch_job()) with a UID and a namespace, as the operator sees it.
+TrainingJob observed(const nlohmann::json& object);
+
+}  // namespace pawl::api::samples

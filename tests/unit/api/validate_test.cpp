@@ -1,0 +1,177 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "common/api/validate.h"
+#include "samples.h"
+
+namespace pawl::api {
+namespace {
+
+using nlohmann::json;
+
+struct Row {
+  const char* pointer;
+  json value;
+  const char* field;  // where the error must stand
+};
+
+// The base with one member replaced must be refused with exactly one error, at the field.
+void check_refused(const json& base, const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    json object = base;
+    object[json::json_pointer(row.pointer)] = row.value;
+    const std::vector<FieldError> errors = validate_training_job(object);
+    INFO(row.pointer << " = " << row.value.dump() << ": " << join_errors(errors));
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].field == row.field);
+    CHECK_FALSE(errors[0].message.empty());
+  }
+}
+
+json checkpoint(const json& extra) {
+  json object = {{"uri", "file:///c"}};
+  object.update(extra);
+  return object;
+}
+
+TEST_CASE("validate: the least that a user can write is accepted", "[api]") {
+  CHECK(join_errors(validate_training_job(samples::native_job())) == "");
+  CHECK(join_errors(validate_training_job(samples::torch_job())) == "");
+}
+
+TEST_CASE("validate: types and ranges of our own fields", "[api]") {
+  check_refused(
+      samples::torch_job(),
+      {{"/spec/replicas", 0, "spec.replicas"},
+       {"/spec/replicas", 2049, "spec.replicas"},
+       {"/spec/replicas", "2", "spec.replicas"},
+       {"/spec/replicas", 1.5, "spec.replicas"},
+       {"/spec/suspend", "yes", "spec.suspend"},
+       {"/spec/processesPerWorker", 0, "spec.processesPerWorker"},
+       {"/spec/processesPerWorker", 65, "spec.processesPerWorker"},
+       {"/spec/processesPerWorker", "8", "spec.processesPerWorker"},
+       {"/spec/processesPerWorker", true, "spec.processesPerWorker"},
+       {"/spec/failurePolicy", {{"maxRestarts", -1}}, "spec.failurePolicy.maxRestarts"},
+       {"/spec/failurePolicy", {{"maxRestarts", 1001}}, "spec.failurePolicy.maxRestarts"},
+       {"/spec/checkpoint", json::object(), "spec.checkpoint.uri"},
+       {"/spec/checkpoint", checkpoint({{"uri", "/data"}}), "spec.checkpoint.uri"},
+       {"/spec/checkpoint", checkpoint({{"uri", "file://host/x"}}), "spec.checkpoint.uri"},
+       {"/spec/checkpoint", checkpoint({{"keep", 0}}), "spec.checkpoint.keep"},
+       {"/spec/checkpoint", checkpoint({{"everySeconds", 0}}), "spec.checkpoint.everySeconds"},
+       {"/spec/checkpoint", checkpoint({{"everySeconds", "1m"}}), "spec.checkpoint.everySeconds"},
+       {"/spec/runtime", {{"kind", "torch"}}, "spec.runtime.kind"},
+       {"/spec/ttlSecondsAfterFinished", -1, "spec.ttlSecondsAfterFinished"}});
+}
+
+TEST_CASE("validate: unknown fields are found at every depth", "[api]") {
+  check_refused(
+      samples::torch_job(),
+      {{"/spek", json::object(), "spek"},
+       {"/metadata/nmae", "x", "metadata.nmae"},
+       {"/spec/replica", 2, "spec.replica"},
+       {"/spec/failurePolicy", {{"maxRestart", 2}}, "spec.failurePolicy.maxRestart"},
+       {"/spec/template/spec/container", 1, "spec.template.spec.container"},
+       {"/spec/template/spec/containers/0/comand", 1, "spec.template.spec.containers[0].comand"},
+       {"/spec/template/spec/containers/0/resources",
+        {{"limit", json::object()}},
+        "spec.template.spec.containers[0].resources.limit"},
+       {"/spec/template/metadata", {{"name", "x"}}, "spec.template.metadata.name"}});
+}
+
+TEST_CASE("validate: the pod template is typed", "[api]") {
+  check_refused(
+      samples::torch_job(),
+      {{"/spec/template/spec/containers/0/command", "python3 train.py",
+        "spec.template.spec.containers[0].command"},
+       {"/spec/template/spec/containers/0/env",
+        {{"A", "b"}},
+        "spec.template.spec.containers[0].env"},
+       {"/spec/template/spec/containers/0/resources",
+        {{"limits", {{"cpu", "two"}}}},
+        "spec.template.spec.containers[0].resources.limits.cpu"},
+       {"/spec/template/spec/nodeSelector", {{"zone", 1}}, "spec.template.spec.nodeSelector.zone"},
+       {"/spec/template/spec/volumes",
+        {{{"emptyDir", json::object()}}},
+        "spec.template.spec.volumes[0].name"},
+       {"/spec/template/spec/containers", json::array(), "spec.template.spec.containers"},
+       {"/spec/template/spec", json::object(), "spec.template.spec.containers"}});
+}
+
+TEST_CASE("validate: a list that is a map has each key once", "[api]") {
+  const json twice =
+      json::array({{{"name", "A"}, {"value", "1"}}, {{"name", "A"}, {"value", "2"}}});
+  const json ports =
+      json::array({{{"containerPort", 80}}, {{"containerPort", 80}, {"protocol", "TCP"}}});
+  check_refused(samples::torch_job(), {{"/spec/template/spec/containers/0/env", twice,
+                                        "spec.template.spec.containers[0].env[1]"},
+                                       {"/spec/template/spec/containers/0/ports", ports,
+                                        "spec.template.spec.containers[0].ports[1]"}});
+}
+
+TEST_CASE("validate: rules between fields", "[api]") {
+  const json named = {{"name", "A"}};
+  check_refused(
+      samples::torch_job(),
+      {{"/metadata/name", std::string(47, 'a'), "metadata.name"},
+       {"/metadata/name", "1a", "metadata.name"},
+       {"/metadata/name", "a.b", "metadata.name"},
+       {"/metadata/name", "a-", "metadata.name"},
+       {"/metadata/name", "", "metadata.name"},
+       {"/spec/template/spec/containers/0/command", json::array(), "spec.template.spec.containers"},
+       {"/spec/template/spec/containers/0/image", "", "spec.template.spec.containers"},
+       {"/spec/template/spec/containers/0/env",
+        {{{"name", "PAWL_SLOT"}, {"value", "1"}}},
+        "spec.template.spec.containers[0].env[0].name"},
+       {"/spec/template/spec/containers/0/name", "pawl-x", "spec.template.spec.containers[0].name"},
+       {"/spec/template/spec/volumes",
+        {{{"name", "pawl-token"}}},
+        "spec.template.spec.volumes[0].name"},
+       {"/spec/template/spec/restartPolicy", "Always", "spec.template.spec.restartPolicy"},
+       {"/spec/runtime/config", {{"a", 1}}, "spec.runtime"},
+       {"/apiVersion", "pawl.dev/v1", "apiVersion"},
+       {"/kind", "Job", "kind"}});
+}
+
+TEST_CASE("validate: a template is required unless the runtime is Native", "[api]") {
+  json job = samples::torch_job();
+  job["spec"].erase("template");
+  const std::vector<FieldError> errors = validate_training_job(job);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].field == "spec.template");
+}
+
+TEST_CASE("validate: the command is that of the container named worker, wherever it stands",
+          "[api]") {
+  json job = samples::torch_job();
+  json& containers = job["spec"]["template"]["spec"]["containers"];
+  containers.insert(containers.begin(), json{{"name", "sidecar"}, {"image", "s"}});
+  CHECK(join_errors(validate_training_job(job)) == "");
+  containers[1]["name"] = "main";  // now the first container is the worker, and has no command
+  CHECK(validate_training_job(job).size() == 1);
+}
+
+TEST_CASE("validate: a generated name must have room for its suffix", "[api]") {
+  json job = samples::torch_job();
+  job["metadata"] = {{"generateName", std::string(41, 'a')}};
+  CHECK(join_errors(validate_training_job(job)) == "");
+  job["metadata"] = {{"generateName", std::string(42, 'a')}};
+  CHECK(validate_training_job(job).size() == 1);
+}
+
+TEST_CASE("validate: what is no object is refused, not a crash", "[api]") {
+  for (const json& object : {json(), json(1), json::array(), json::object(), json{{"spec", 1}},
+                             json{{"metadata", 1}, {"spec", json::object()}}}) {
+    CHECK_FALSE(validate_training_job(object).empty());
+    CHECK_FALSE(validate_worker_group(object).empty());
+  }
+}
+
+TEST_CASE("validate: errors read as sentences with the field in front", "[api]") {
+  json job = samples::torch_job();
+  job["spec"]["replicas"] = 0;
+  CHECK(join_errors(validate_training_job(job)) ==
+        "spec.replicas: must be between 1 and 2048; you wrote 0");
+  CHECK(join_errors({{"a", "b"}, {"", "c"}}) == "a: b; c");
+}
+
+}  // namespace
+}  // namespace pawl::api
