@@ -105,12 +105,13 @@ Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
 // not be read.
 Status verify(const store::Store& store, const std::string& folder, const Manifest& manifest);
 
-// Deletes published checkpoints of job_uid beyond the `keep` newest verified ones, unpublished
-// folders with a lower (attempt, generation) than `current`, and quarantined ones older than all
-// that is kept. Each checkpoint is read back once, and marked so. Returns how many are left. Never
-// touches `current` or newer ones. The first error is returned after everything else was tried: it
-// means that something could not be deleted, and nothing worse.
+// Deletes published checkpoints of job_uid beyond the `keep` newest verified ones on the lineage
+// (others on no lineage too, but they do not count), unpublished folders with a lower (attempt,
+// generation) than `current`, and quarantined ones older than all that is kept. Each checkpoint is
+// read back once, and marked so. Returns how many are left. Never touches `current` or newer ones.
+// An error comes after everything else was tried: something could not be deleted or looked at,
+// nothing worse.
 Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
-                   const CheckpointId& current);
+                   const CheckpointId& current, const std::vector<LineagePoint>& lineage = {});
 
 }  // namespace pawl::checkpoint

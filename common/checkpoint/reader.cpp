@@ -53,13 +53,12 @@ Result<Reader> Reader::open(const store::Store& store, const Found& found) {
 
 Status Reader::check_cover(const Tensor& tensor, const std::vector<Place>& places) {
   std::uint64_t end = 0;
+  bool is_gapless = true;
   for (const auto& place : places) {
-    if (place.offset != end) break;
+    is_gapless = is_gapless && place.offset == end;
     end += place.elements;
   }
-  const bool is_exact =
-      end == elements_of(tensor) && places.back().offset + places.back().elements == end;
-  if (is_exact) return {};
+  if (is_gapless && end == elements_of(tensor)) return {};
   return fail(Code::kCorrupt, "the pieces of tensor \"" + tensor.name + "\" do not cover it once");
 }
 

@@ -32,20 +32,19 @@ std::optional<CheckpointId> parse_bad(std::string_view name) {
   return parse_folder(std::string{name.substr(0, name.rfind('-'))});
 }
 
-bool is_before_generation(const CheckpointId& id, const CheckpointId& current) {
-  return std::tie(id.attempt, id.generation) < std::tie(current.attempt, current.generation);
-}
-
 class Retention {
  public:
   Retention(store::Store& store, int keep, const CheckpointId& current)
       : store_(store), keep_(std::max(keep, 1)), current_(current) {}
 
-  // Newest first.
+  bool is_protected(const CheckpointId& id) const {
+    return id == current_ || is_newer(id, current_);
+  }
+
+  // One on the lineage; newest first.
   void decide(const Found& found) {
-    const bool is_protected = found.id == current_ || is_newer(found.id, current_);
-    if (verified_ >= keep_ && !is_protected) {
-      remove(found.folder);
+    if (is_enough() && !is_protected(found.id)) {
+      remove_published(found.folder);
       return;
     }
     ++left_;
@@ -58,23 +57,45 @@ class Retention {
     }
   }
 
-  void remove(const std::string& folder) {
-    const Status removed = store_.remove_folder(folder);
-    if (!removed) note(removed.error());
+  // After all that are on the lineage: one that this run can never load.
+  void decide_abandoned(const CheckpointId& id) {
+    if (is_enough() && !is_protected(id)) {
+      remove_published(folder_of(id));
+    } else {
+      ++left_;
+    }
+  }
+
+  // What is quarantined stays as long as a checkpoint of its time does.
+  void decide_bad(const CheckpointId& id, const std::string& folder) {
+    if (is_enough() && is_newer(*oldest_kept_, id)) (void)remove(folder);
+  }
+
+  void decide_unpublished(const CheckpointId& id) {
+    const auto place = std::tie(id.attempt, id.generation);
+    if (place < std::tie(current_.attempt, current_.generation)) (void)remove(folder_of(id));
   }
 
   void note(const Error& error) {
     if (!first_error_) first_error_ = error;
   }
 
-  bool is_enough() const { return verified_ >= keep_; }
-  const std::optional<CheckpointId>& oldest_kept() const { return oldest_kept_; }
   Result<int> result() const {
     if (first_error_) return fail_with(*first_error_, "removing old checkpoints");
     return left_;
   }
 
  private:
+  bool is_enough() const { return verified_ >= keep_; }
+
+  bool remove(const std::string& folder) {
+    const Status removed = store_.remove_folder(folder);
+    if (!removed) note(removed.error());
+    return removed.has_value();
+  }
+
+  void remove_published(const std::string& folder) { left_ += remove(folder) ? 0 : 1; }
+
   store::Store& store_;
   const int keep_;
   const CheckpointId current_;
@@ -86,9 +107,9 @@ class Retention {
 }  // namespace
 
 Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
-                   const CheckpointId& current) {
+                   const CheckpointId& current, const std::vector<LineagePoint>& lineage) {
   PAWL_TRY(folders, store.list_folders(""));
-  std::vector<CheckpointId> ids;
+  std::vector<CheckpointId> ids, abandoned;
   for (const auto& folder : folders) {
     if (const auto id = parse_folder(folder)) ids.push_back(*id);
   }
@@ -98,18 +119,21 @@ Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
     const std::string folder = folder_of(id);
     const auto manifest = read_manifest(store, folder);
     if (manifest) {
-      if (manifest->job_uid == job_uid) retention.decide({id, folder, *manifest});
+      if (manifest->job_uid != job_uid) continue;
+      if (is_on_lineage(id, lineage)) {
+        retention.decide({id, folder, *manifest});
+      } else {
+        abandoned.push_back(id);
+      }
     } else if (manifest.error().code == Code::kNotFound) {
-      if (is_before_generation(id, current)) retention.remove(folder);
+      retention.decide_unpublished(id);
     } else if (manifest.error().code != Code::kCorrupt && manifest.error().code != Code::kInvalid) {
       retention.note(manifest.error());  // it may be ours and good: left alone
     }
   }
-  // What is quarantined stays as long as a checkpoint of its time does.
+  for (const auto& id : abandoned) retention.decide_abandoned(id);
   for (const auto& folder : folders) {
-    const auto id = parse_bad(folder);
-    if (id && retention.is_enough() && is_newer(*retention.oldest_kept(), *id))
-      retention.remove(folder);
+    if (const auto id = parse_bad(folder)) retention.decide_bad(*id, folder);
   }
   return retention.result();
 }

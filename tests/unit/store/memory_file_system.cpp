@@ -125,7 +125,7 @@ void MemoryDisk::list_into(Number folder, const std::string& path,
 std::int64_t MemoryFileSystem::call(const char* name, const std::function<std::int64_t()>& effect) {
   ++calls_;
   if (is_dead()) return -EIO;
-  if (disk_.before_call) disk_.before_call(name);
+  if (const auto hook = disk_.before_call) hook(name);  // a copy: it may take itself away
   const int nth = ++calls_of_[name];
   for (const auto& fault : faults_) {
     if (fault.call != name || fault.nth != nth) continue;
