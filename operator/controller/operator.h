@@ -1,8 +1,10 @@
-// The operator as one object: informers, the controller thread that owns all state, and the execution of plans, above
-// a Transport. main.cpp runs it in a cluster, `pawl run` above the embedded store, the simulator in
-// virtual time. start() and stop() from one thread; metrics() and is_synced() from any.
+// The operator as one object: informers, the controller thread that owns all state, and the
+// execution of plans, above a Transport. main.cpp runs it in a cluster, `pawl run` above the
+// embedded store, the simulator in virtual time. start() and stop() from one thread; metrics() and
+// is_synced() from any.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -16,12 +18,16 @@ namespace pawl::controller {
 
 struct OperatorOptions {
   api::ChildOptions children;
-  std::string ns;  // watch one namespace; empty: all
+  std::string ns;           // watch one namespace; empty: all
+  int report_seconds = 10;  // how often a running gang reports, at most
+  std::chrono::milliseconds numbers_every{
+      2'000};  // how often progress is written to a job, at most
 };
 
 class Operator {
  public:
-  Operator(kube::Transport& transport, const Clock& clock, Random random, Log& log, OperatorOptions options);
+  Operator(kube::Transport& transport, const Clock& clock, Random random, Log& log,
+           OperatorOptions options);
   ~Operator();  // stops
 
   void start();

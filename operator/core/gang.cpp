@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "common/api/contract.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -22,28 +23,37 @@ bool has_buildable_template(Pass& pass) {
   return false;
 }
 
+// Left of a deleted job of the same name: the garbage collector, or the orphan plan, will take it
+// away.
+bool is_leftover(const Pass& pass, const ObjectMeta& meta) {
+  const auto label = meta.labels.find(kLabelJobUid);
+  if (label != meta.labels.end() && label->second != pass.job.meta.uid) return true;
+  return std::ranges::any_of(meta.owners, [&](const OwnerReference& owner) {
+    return owner.kind == "TrainingJob" && owner.name == pass.job.meta.name;
+  });
+}
+
+void say_conflict(Pass& pass, const std::string& what, const ObjectMeta& meta) {
+  if (is_leftover(pass, meta)) {
+    pass.say("WaitingForCleanup", what + " is left of a deleted job; waiting until it is gone");
+  } else {
+    stall(pass, "NameConflict", what + " exists and belongs to somebody else: delete it");
+  }
+}
+
 // Is somebody else's object where one of ours has to be?
 bool has_name_conflict(Pass& pass) {
   const WorkerGroup* found = pass.seen.group;
   if (found != nullptr && pass.group == nullptr) {
-    const bool is_leftover =
-        is_orphan(found->meta, pass.job.meta.uid) ||
-        std::ranges::any_of(found->meta.owners, [&](const auto& owner) {
-          return owner.kind == "TrainingJob" && owner.name == pass.job.meta.name;
-        });
-    const std::string what = "a WorkerGroup of the name " + found->meta.name;
-    if (is_leftover) {
-      pass.say("WaitingForCleanup", what + " is left of a deleted job; waiting until it is gone");
-    } else {
-      stall(pass, "NameConflict", what + " exists and belongs to somebody else: delete it");
-    }
+    say_conflict(pass, "WorkerGroup " + found->meta.name, found->meta);
     return true;
   }
   for (const PodView* pod : pass.pods.foreign) {
     const auto identity = parse_pod_name(pass.job.meta.name, pod->meta.name);
-    if (!identity || identity->attempt != pass.job.status.attempt) continue;
-    stall(pass, "NameConflict",
-          "pod " + pod->meta.name + " exists and belongs to somebody else: delete it");
+    const bool is_in_the_way =
+        identity && identity->attempt == pass.job.status.attempt && identity->slot < pass.size();
+    if (!is_in_the_way) continue;
+    say_conflict(pass, "pod " + pod->meta.name, pod->meta);
     return true;
   }
   return false;
@@ -150,6 +160,10 @@ void say_refusal(Pass& pass, const Refusal& refusal) {
   }
 }
 
+bool needs_creation(const Pass& pass) {
+  return pass.group == nullptr || static_cast<int>(pass.pods.current.size()) < pass.size();
+}
+
 void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
   for (const EligiblePod& slot : spec.pods) {
     if (!slot.uid.empty() || pass.pods.at(slot.slot) != nullptr) continue;
@@ -181,12 +195,9 @@ WorkerGroupSpec group_spec(const Pass& pass) {
 void run_gang(Pass& pass) {
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
   if (has_name_conflict(pass)) return;
-  const auto& refusal = pass.seen.refusal;
-  const bool is_held_back = refusal && pass.now_exact < refusal->retry_at;
-  if (is_held_back) {
-    pass.wake(refusal->retry_at);
-    return say_refusal(pass, *refusal);
-  }
+  const auto& refusal = needs_creation(pass) ? pass.seen.refusal : std::nullopt;
+  if (refusal) say_refusal(pass, *refusal);
+  if (refusal && pass.now_exact < refusal->retry_at) return pass.wake(refusal->retry_at);
   if (!ensure_record(pass)) return;
   if (pass.pods.previous_active > 0) {
     return pass.say("WaitingForPods",
@@ -203,7 +214,7 @@ void run_gang(Pass& pass) {
   }
   create_missing(pass, spec);
   fill_uids(pass, spec);
-  describe(pass);
+  if (!refusal) describe(pass);
 }
 
 }  // namespace pawl::core

@@ -44,7 +44,7 @@ struct Refusal {
 struct Observed {
   const api::TrainingJob* job = nullptr;    // never null for plan()
   const api::WorkerGroup* group = nullptr;  // the WorkerGroup of the job's name, whoever owns it
-  std::vector<const api::PodView*> pods;    // every pod with the job's UID as label or owner
+  std::vector<const api::PodView*> pods;    // every pod with a name of the job's, whoever owns it
   std::optional<Refusal> refusal;
   std::optional<TimePoint> status_written_at;  // by this process; unknown after a restart
 };

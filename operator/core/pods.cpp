@@ -32,6 +32,17 @@ std::optional<PodIdentity> parse_pod_name(const std::string& job_name,
   return is_ours ? std::optional{identity} : std::nullopt;
 }
 
+std::optional<std::string> job_of_pod_name(const std::string& pod_name) {
+  std::size_t end = pod_name.size();
+  for (int i = 0; i < 3; ++i) {
+    if (end == 0) return std::nullopt;
+    end = pod_name.rfind('-', end - 1);
+    if (end == std::string::npos || end == 0) return std::nullopt;
+  }
+  const std::string job_name = pod_name.substr(0, end);
+  return parse_pod_name(job_name, pod_name) ? std::optional{job_name} : std::nullopt;
+}
+
 bool is_terminal(const api::PodView& pod) {
   return pod.phase == api::PodPhase::kSucceeded || pod.phase == api::PodPhase::kFailed;
 }

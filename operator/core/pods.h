@@ -19,6 +19,9 @@ struct PodIdentity {
 // "<job>-<attempt>-<slot>-<n>" → its numbers; nothing else is a name of ours.
 std::optional<PodIdentity> parse_pod_name(const std::string& job_name, const std::string& pod_name);
 
+// "<job>" of such a name, whoever owns the pod; nothing for any other name.
+std::optional<std::string> job_of_pod_name(const std::string& pod_name);
+
 struct Worker {
   const api::PodView* pod = nullptr;
   PodIdentity identity;

@@ -1,0 +1,245 @@
+#include "operator/controller/exchange.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "common/base/check.h"
+#include "common/base/hash.h"
+#include "common/kube/requests.h"
+#include "operator/core/pods.h"
+
+namespace pawl::controller {
+namespace {
+
+using core::ObjectKind;
+using nlohmann::json;
+
+const kube::Resource& resource_of(ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kTrainingJob:
+      return kube::resources::kTrainingJobs;
+    case ObjectKind::kWorkerGroup:
+      return kube::resources::kWorkerGroups;
+    case ObjectKind::kPod:
+      return kube::resources::kPods;
+    case ObjectKind::kServiceAccount:
+      return kube::resources::kServiceAccounts;
+    case ObjectKind::kRole:
+      return kube::resources::kRoles;
+    case ObjectKind::kRoleBinding:
+      return kube::resources::kRoleBindings;
+    case ObjectKind::kDisruptionBudget:
+      return kube::resources::kPodDisruptionBudgets;
+  }
+  return kube::resources::kPods;
+}
+
+json child_of(const api::TrainingJob& job, ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kServiceAccount:
+      return api::service_account_of(job);
+    case ObjectKind::kRole:
+      return api::role_of(job);
+    case ObjectKind::kRoleBinding:
+      return api::role_binding_of(job);
+    default:
+      return api::disruption_budget_of(job);
+  }
+}
+
+// One event per (job, reason, attempt): a second one of the same name is refused, which is the
+// deduplication.
+json event_of(const core::EmitEvent& event, const ExchangeContext& context) {
+  const std::string key =
+      event.regarding_uid + "|" + event.reason + "|" + std::to_string(event.attempt);
+  const std::string time = format_time(context.now);
+  return {{"apiVersion", "v1"},
+          {"kind", "Event"},
+          {"metadata",
+           {{"name", context.job_name + "." + sha256_hex(key).substr(0, 16)},
+            {"namespace", context.ns}}},
+          {"involvedObject",
+           {{"apiVersion", api::kApiVersion},
+            {"kind", "TrainingJob"},
+            {"namespace", context.ns},
+            {"name", context.job_name},
+            {"uid", event.regarding_uid}}},
+          {"type", event.is_warning ? "Warning" : "Normal"},
+          {"reason", event.reason},
+          {"message", event.message.substr(0, 1000)},
+          {"source", {{"component", "pawl-operator"}}},
+          {"reportingComponent", "pawl-operator"},
+          {"reportingInstance", "pawl-operator"},
+          {"firstTimestamp", time},
+          {"lastTimestamp", time},
+          {"count", 1}};
+}
+
+struct FirstRequest {
+  const ExchangeContext& context;
+
+  kube::HttpRequest create(ObjectKind kind, const json& object) const {
+    return kube::create_request(resource_of(kind), context.ns, object);
+  }
+  Result<kube::HttpRequest> operator()(const core::ConfirmGone& action) const {
+    return kube::get_request(resource_of(action.kind), context.ns, action.name);
+  }
+  Result<kube::HttpRequest> operator()(const core::PatchStatus& action) const {
+    const json patch = {{"metadata", {{"resourceVersion", action.resource_version}}},
+                        {"status", api::merge_patch_between(api::encode_status(action.before),
+                                                            api::encode_status(action.after))}};
+    return kube::merge_patch_request(resource_of(ObjectKind::kTrainingJob), context.ns,
+                                     context.job_name, patch, "status");
+  }
+  Result<kube::HttpRequest> operator()(const core::CreateChild& action) const {
+    return create(action.kind, child_of(*context.job, action.kind));
+  }
+  Result<kube::HttpRequest> operator()(const core::CreateGroup& action) const {
+    return create(ObjectKind::kWorkerGroup, api::worker_group_of(*context.job, action.spec));
+  }
+  Result<kube::HttpRequest> operator()(const core::PatchGroup& action) const {
+    const json patch = {
+        {"metadata", {{"resourceVersion", action.resource_version}, {"uid", action.uid}}},
+        {"spec", api::merge_patch_between(api::encode_spec(action.before),
+                                          api::encode_spec(action.after))}};
+    return kube::merge_patch_request(resource_of(ObjectKind::kWorkerGroup), context.ns,
+                                     context.job_name, patch);
+  }
+  Result<kube::HttpRequest> operator()(const core::CreatePod& action) const {
+    PAWL_TRY(pod, api::worker_pod_of(*context.job, action.attempt, action.slot, action.n,
+                                     context.children));
+    return create(ObjectKind::kPod, pod);
+  }
+  Result<kube::HttpRequest> operator()(const core::DeletePod& action) const {
+    return kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name,
+                                {.uid = action.uid});
+  }
+  Result<kube::HttpRequest> operator()(const core::DeleteOrphan& action) const {
+    return kube::get_request(resource_of(action.kind), context.ns, action.name);
+  }
+  Result<kube::HttpRequest> operator()(const core::DeleteJob& action) const {
+    return kube::delete_request(resource_of(ObjectKind::kTrainingJob), context.ns, context.job_name,
+                                {.uid = action.uid, .resource_version = action.resource_version});
+  }
+  Result<kube::HttpRequest> operator()(const core::EmitEvent& action) const {
+    return kube::create_request(kube::resources::kEvents, context.ns, event_of(action, context));
+  }
+};
+
+bool is_code(const Result<api::ObjectMeta>& answer, Code code) {
+  return !answer && answer.error().code == code;
+}
+
+Done wrote(Kind kind, const api::ObjectMeta& meta) {
+  return {Written{kind, meta.resource_version, ""}};
+}
+
+}  // namespace
+
+Outcome Exchange::send(kube::HttpRequest request, Stage stage) {
+  request_ = std::move(request);
+  stage_ = stage;
+  return Again{request_};
+}
+
+Outcome Exchange::begin() {
+  Result<kube::HttpRequest> request = std::visit(FirstRequest{context_}, action_);
+  if (!request) return Failed{request.error()};
+  return send(std::move(*request), Stage::kFirst);
+}
+
+Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
+  if (std::get_if<core::EmitEvent>(&action_) != nullptr) return Done{};
+  if (const auto* action = std::get_if<core::ConfirmGone>(&action_)) {
+    return on_confirmed(answer, *action);
+  }
+  if (const auto* action = std::get_if<core::DeleteOrphan>(&action_)) {
+    return on_orphan(answer, *action);
+  }
+  if (const auto* action = std::get_if<core::DeletePod>(&action_)) {
+    return on_deleted(answer, action->uid);
+  }
+  if (const auto* action = std::get_if<core::DeleteJob>(&action_)) {
+    return on_deleted(answer, action->uid);
+  }
+  if (stage_ == Stage::kVerify) return on_existing(answer);
+  if (const auto* action = std::get_if<core::CreateChild>(&action_)) {
+    return on_created(answer, std::nullopt, action->kind, api::child_name(*context_.job));
+  }
+  if (std::get_if<core::CreateGroup>(&action_) != nullptr) {
+    return on_created(answer, Kind::kGroup, ObjectKind::kWorkerGroup, context_.job_name);
+  }
+  if (const auto* action = std::get_if<core::CreatePod>(&action_)) {
+    return on_created(answer, Kind::kPod, ObjectKind::kPod, action->name);
+  }
+  if (!answer) return Failed{answer.error()};
+  const bool is_status = std::get_if<core::PatchStatus>(&action_) != nullptr;
+  return wrote(is_status ? Kind::kJob : Kind::kGroup, *answer);
+}
+
+Outcome Exchange::on_created(const Result<api::ObjectMeta>& answer, std::optional<Kind> watched,
+                             ObjectKind kind, const std::string& name) {
+  if (answer) return watched ? wrote(*watched, *answer) : Done{};
+  if (!is_code(answer, Code::kAlreadyExists)) return Failed{answer.error()};
+  return send(kube::get_request(resource_of(kind), context_.ns, name), Stage::kVerify);
+}
+
+// What exists where ours was to be made: ours already (a repeated creation), or somebody else's.
+Outcome Exchange::on_existing(const Result<api::ObjectMeta>& answer) {
+  if (is_code(answer, Code::kNotFound)) {
+    return Failed{{Code::kConflict, "an object of that name has just gone"}};
+  }
+  if (!answer) return Failed{answer.error()};
+  if (!core::is_owned_by(*answer, context_.job->meta.uid)) {
+    const auto label = answer->labels.find(api::kLabelJobUid);
+    const bool has_dead_owner =
+        std::ranges::any_of(answer->owners, [&](const api::OwnerReference& owner) {
+          return owner.kind == "TrainingJob" && owner.name == context_.job_name;
+        });
+    const bool is_leftover = has_dead_owner || label != answer->labels.end();
+    return Failed{{Code::kAlreadyExists, answer->name + " exists and belongs to somebody else" +
+                                             (is_leftover ? " (left of a deleted job)" : "")},
+                  is_leftover};
+  }
+  if (answer->deletion_time) {
+    return Failed{{Code::kConflict, answer->name + " is being deleted"}};
+  }
+  if (std::get_if<core::CreateGroup>(&action_) != nullptr) {
+    // Its contents may be of another attempt: decide again when the cache has it.
+    return Failed{{Code::kConflict, "the WorkerGroup exists already"}};
+  }
+  if (std::get_if<core::CreatePod>(&action_) != nullptr) return wrote(Kind::kPod, *answer);
+  return Done{};
+}
+
+Outcome Exchange::on_deleted(const Result<api::ObjectMeta>& answer, const std::string& uid) {
+  if (answer || is_code(answer, Code::kNotFound)) return Done{Written{Kind::kPod, "", uid}};
+  return Failed{answer.error()};
+}
+
+Outcome Exchange::on_orphan(const Result<api::ObjectMeta>& answer,
+                            const core::DeleteOrphan& action) {
+  if (stage_ == Stage::kDelete) return on_deleted(answer, read_uid_);
+  if (is_code(answer, Code::kNotFound)) return Done{};
+  if (!answer) return Failed{answer.error()};
+  const auto label = answer->labels.find(api::kLabelJobUid);
+  const bool is_orphan =
+      label != answer->labels.end() && label->second == action.job_uid && answer->owners.empty();
+  if (!is_orphan) return Done{};
+  read_uid_ = answer->uid;
+  return send(kube::delete_request(resource_of(action.kind), context_.ns, action.name,
+                                   {.uid = answer->uid}),
+              Stage::kDelete);
+}
+
+Outcome Exchange::on_confirmed(const Result<api::ObjectMeta>& answer,
+                               const core::ConfirmGone& action) {
+  if (is_code(answer, Code::kNotFound)) return Done{};
+  if (!answer) return Failed{answer.error()};
+  if (!action.uid.empty() && answer->uid != action.uid) return Done{};
+  return Failed{{Code::kConflict, std::string(core::kind_name(action.kind)) + " " + action.name +
+                                      " is still there; the cache was behind"}};
+}
+
+}  // namespace pawl::controller

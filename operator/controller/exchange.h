@@ -1,0 +1,71 @@
+// How one action of a plan becomes requests, and what their answers mean. Most actions are one
+// request; what may be somebody else's is read first or read again. Decides nothing about the job.
+// Pure; any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "common/api/children.h"
+#include "common/api/types.h"
+#include "common/kube/transport.h"
+#include "operator/controller/inbox.h"
+#include "operator/core/actions.h"
+
+namespace pawl::controller {
+
+struct ExchangeContext {
+  std::string ns, job_name;
+  std::shared_ptr<const api::TrainingJob> job;  // null for the plan of orphans
+  api::ChildOptions children;
+  TimePoint now;
+};
+
+// What the write gate has to wait for.
+struct Written {
+  Kind kind = Kind::kJob;
+  std::string resource_version;  // of a write
+  std::string deleted_uid;       // of a deletion
+};
+struct Done {
+  std::optional<Written> written = std::nullopt;
+};
+struct Again {
+  kube::HttpRequest request;  // the action goes on with this
+};
+struct Failed {
+  Error error;
+  bool is_leftover = false;  // in the way is a child of a deleted job of the same name
+};
+using Outcome = std::variant<Done, Again, Failed>;
+
+class Exchange {
+ public:
+  Exchange(const core::Action& action, const ExchangeContext& context)
+      : action_(action), context_(context) {}
+  // The first request, or why there is none.
+  Outcome begin();
+  Outcome on_answer(const Result<api::ObjectMeta>& answer);
+  const kube::HttpRequest& request() const { return request_; }
+
+ private:
+  enum class Stage { kFirst, kVerify, kDelete };
+  Outcome send(kube::HttpRequest request, Stage stage);
+  Outcome on_created(const Result<api::ObjectMeta>& answer, std::optional<Kind> watched,
+                     core::ObjectKind kind, const std::string& name);
+  Outcome on_existing(const Result<api::ObjectMeta>& answer);
+  Outcome on_deleted(const Result<api::ObjectMeta>& answer, const std::string& uid);
+  Outcome on_orphan(const Result<api::ObjectMeta>& answer, const core::DeleteOrphan& action);
+  Outcome on_confirmed(const Result<api::ObjectMeta>& answer, const core::ConfirmGone& action);
+  Result<kube::HttpRequest> first_request() const;
+
+  const core::Action& action_;
+  const ExchangeContext& context_;
+  Stage stage_ = Stage::kFirst;
+  kube::HttpRequest request_;
+  std::string read_uid_;
+};
+
+}  // namespace pawl::controller

@@ -1,0 +1,70 @@
+#include "operator/controller/inbox.h"
+
+#include <utility>
+
+namespace pawl::controller {
+
+void Inbox::wake() {
+  has_mail_ = true;
+  posted_.notify_one();
+}
+
+void Inbox::post(Change change) {
+  const std::lock_guard lock(mutex_);
+  auto key = std::tuple{change.kind, change.ns, change.name};
+  changes_[std::move(key)] = std::move(change);
+  wake();
+}
+
+void Inbox::post_view(Kind kind, const std::string& resource_version) {
+  const std::lock_guard lock(mutex_);
+  rest_.view[static_cast<std::size_t>(kind)] = resource_version;
+  wake();
+}
+
+void Inbox::post_synced(Kind kind, const std::string& resource_version) {
+  const std::lock_guard lock(mutex_);
+  rest_.is_synced[static_cast<std::size_t>(kind)] = true;
+  rest_.view[static_cast<std::size_t>(kind)] = resource_version;
+  wake();
+}
+
+void Inbox::post(Answer answer) {
+  const std::lock_guard lock(mutex_);
+  rest_.answers.push_back(std::move(answer));
+  wake();
+}
+
+void Inbox::stop() {
+  const std::lock_guard lock(mutex_);
+  is_stopped_ = true;
+  wake();
+}
+
+Mail Inbox::take() {
+  const std::lock_guard lock(mutex_);
+  Mail mail = std::exchange(rest_, Mail{});
+  mail.changes.reserve(changes_.size());
+  for (auto& [key, change] : changes_) mail.changes.push_back(std::move(change));
+  changes_.clear();
+  has_mail_ = false;
+  return mail;
+}
+
+bool Inbox::wait(std::chrono::milliseconds time_max) {
+  std::unique_lock lock(mutex_);
+  posted_.wait_for(lock, time_max, [this] { return has_mail_ || is_stopped_; });
+  return !is_stopped_;
+}
+
+void Bulletin::publish(News news) {
+  const std::lock_guard lock(mutex_);
+  news_ = std::move(news);
+}
+
+Bulletin::News Bulletin::read() const {
+  const std::lock_guard lock(mutex_);
+  return news_;
+}
+
+}  // namespace pawl::controller

@@ -1,0 +1,91 @@
+// The only way into the controller: watch readers and the transport's callbacks post here from
+// their threads, the one owner thread (or the simulator) takes everything at once. Bounded by
+// construction: of an object only the newest change is kept, of a view only how far it has come,
+// and answers are as many as requests in flight. Holds the controller's only locks. Bulletin is the
+// way out: what the owner thread publishes for health probes and metrics.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "common/api/types.h"
+#include "common/base/result.h"
+
+namespace pawl::controller {
+
+enum class Kind { kJob, kGroup, kPod };
+inline constexpr std::size_t kKinds = 3;
+
+// Empty: the object is gone.
+using Object =
+    std::variant<std::monostate, std::shared_ptr<const api::TrainingJob>,
+                 std::shared_ptr<const api::WorkerGroup>, std::shared_ptr<const api::PodView>>;
+
+struct Change {
+  Kind kind = Kind::kJob;
+  std::string ns, name;
+  std::string uid;  // of what is gone; may be empty
+  Object object;
+};
+
+// The answer to one request of a plan, already read.
+struct Answer {
+  std::uint64_t run = 0;
+  std::size_t action = 0;
+  Result<api::ObjectMeta> result = api::ObjectMeta{};
+};
+
+struct Mail {
+  std::vector<Change> changes;           // by kind, namespace, name
+  std::array<std::string, kKinds> view;  // how far each view has come: a resourceVersion, or ""
+  std::array<bool, kKinds> is_synced{};  // a full list was delivered since the last take()
+  std::vector<Answer> answers;
+};
+
+class Inbox {
+ public:
+  void post(Change change);
+  void post_view(Kind kind, const std::string& resource_version);
+  void post_synced(Kind kind, const std::string& resource_version);
+  void post(Answer answer);
+  void stop();  // wakes the owner for good
+
+  Mail take();
+  // Until something is posted, stop() is called, or the time is over. False after stop().
+  bool wait(std::chrono::milliseconds time_max);
+
+ private:
+  void wake();
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  bool has_mail_ = false;
+  bool is_stopped_ = false;
+  std::map<std::tuple<Kind, std::string, std::string>, Change> changes_;
+  Mail rest_;
+};
+
+class Bulletin {
+ public:
+  struct News {
+    std::string metrics;
+    bool is_synced = false;
+    std::chrono::nanoseconds turned_at{0};  // of the steady clock
+  };
+  void publish(News news);
+  News read() const;
+
+ private:
+  mutable std::mutex mutex_;
+  News news_;
+};
+
+}  // namespace pawl::controller

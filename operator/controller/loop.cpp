@@ -1,0 +1,313 @@
+#include "operator/controller/loop.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "common/kube/requests.h"
+
+namespace pawl::controller {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A wall clock that steps is noticed at the latest after this.
+constexpr std::chrono::minutes kWaitMax{10};
+
+// The part of an answer that a plan needs; a Status object (of a deletion) has no metadata.
+Result<api::ObjectMeta> read_answer(const kube::HttpRequest& request,
+                                    const Result<kube::HttpResponse>& response) {
+  if (!response) return tl::make_unexpected(response.error());
+  PAWL_TRY(body, kube::read_response(request, *response));
+  if (!body.is_object() || !body.contains("metadata")) return api::ObjectMeta{};
+  return api::decode_meta(body);
+}
+
+bool is_creation(const core::Action& action) {
+  return std::get_if<core::CreateChild>(&action) != nullptr ||
+         std::get_if<core::CreateGroup>(&action) != nullptr ||
+         std::get_if<core::CreatePod>(&action) != nullptr;
+}
+
+bool is_orphaned(const JobEntry& entry, const api::ObjectMeta& meta) {
+  return core::is_orphan(meta, entry.job ? entry.job->meta.uid : "");
+}
+
+// The orphans of one dead job; those of another come in a later pass.
+core::Orphans orphans_of(const JobKey& key, const JobEntry& entry) {
+  core::Orphans orphans;
+  orphans.job_name = key.name;
+  const auto is_of_it = [&](const api::ObjectMeta& meta) {
+    if (!is_orphaned(entry, meta)) return false;
+    const std::string& uid = meta.labels.at(api::kLabelJobUid);
+    if (orphans.job_uid.empty()) orphans.job_uid = uid;
+    return orphans.job_uid == uid;
+  };
+  if (entry.group && is_of_it(entry.group->meta)) orphans.group = entry.group.get();
+  for (const auto& [name, pod] : entry.pods) {
+    if (is_of_it(pod->meta)) orphans.pods.push_back(pod.get());
+  }
+  return orphans;
+}
+
+}  // namespace
+
+ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, Random random,
+                               Log& log, std::shared_ptr<Inbox> inbox, LoopOptions options)
+    : transport_(transport),
+      clock_(clock),
+      random_(random),
+      log_(log),
+      inbox_(std::move(inbox)),
+      options_(std::move(options)) {}
+
+ControllerLoop::~ControllerLoop() {
+  for (const auto& [id, flight] : flights_) {
+    for (const auto& [action, sent] : flight.sent) transport_.cancel(sent.handle);
+  }
+}
+
+bool ControllerLoop::is_synced() const {
+  return std::ranges::all_of(is_synced_, [](bool synced) { return synced; });
+}
+
+std::string ControllerLoop::metrics() const {
+  return metrics_.text(cache_, queue_.size(), flights_.size());
+}
+
+std::optional<SteadyPoint> ControllerLoop::turn() {
+  Mail mail = inbox_->take();
+  receive(mail);
+  if (is_synced()) {
+    fire_timers();
+    for (const JobKey& key : std::exchange(gated_, {})) mark(key);
+    while (!queue_.empty() && flights_.size() < options_.runs_max) {
+      const JobKey key = std::move(queue_.front());
+      queue_.pop_front();
+      keyed_[key].is_queued = false;
+      consider(key);
+    }
+  }
+  if (timers_.empty()) return std::nullopt;
+  return timers_.begin()->first;
+}
+
+void ControllerLoop::receive(Mail& mail) {
+  for (const Change& change : mail.changes) {
+    if (const auto key = cache_.apply(change)) mark(*key);
+  }
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    if (!mail.view[kind].empty()) view_[kind] = std::move(mail.view[kind]);
+    is_synced_[kind] = is_synced_[kind] || mail.is_synced[kind];
+  }
+  for (const Answer& answer : mail.answers) {
+    const auto flight = flights_.find(answer.run);
+    if (flight == flights_.end()) continue;
+    const SteadyPoint sent_at = flight->second.sent[answer.action].at;
+    flight->second.sent.erase(answer.action);
+    metrics_.count_request(
+        std::chrono::duration_cast<std::chrono::microseconds>(clock_.steady_now() - sent_at));
+    flight->second.run->on_answer(answer.action, answer.result);
+    send_ready(answer.run, flight->second);
+    if (flight->second.run->is_over()) finish(answer.run);
+  }
+}
+
+void ControllerLoop::mark(const JobKey& key) {
+  Keyed& keyed = keyed_[key];
+  if (keyed.run != 0) {
+    keyed.is_marked = true;
+  } else if (!keyed.is_queued) {
+    keyed.is_queued = true;
+    queue_.push_back(key);
+  }
+}
+
+void ControllerLoop::fire_timers() {
+  const SteadyPoint now = clock_.steady_now();
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    const JobKey key = timers_.begin()->second;
+    timers_.erase(timers_.begin());
+    keyed_[key].timer.reset();
+    mark(key);
+  }
+}
+
+// One timer a key; whoever asks for an earlier time wins, and a plan asks again each time.
+void ControllerLoop::wake_at(const JobKey& key, SteadyPoint time) {
+  Keyed& keyed = keyed_[key];
+  if (keyed.timer && *keyed.timer <= time) return;
+  if (keyed.timer) timers_.erase({*keyed.timer, key});
+  keyed.timer = time;
+  timers_.insert({time, key});
+}
+
+void ControllerLoop::consider(const JobKey& key) {
+  Keyed& keyed = keyed_[key];
+  if (keyed.run != 0) return;
+  if (!gate_.is_open(key, cache_, view_)) {
+    gated_.insert(key);
+    return;
+  }
+  const JobEntry* entry = cache_.find(key);
+  if (entry == nullptr) return forget_if_idle(key);
+  if (clock_.steady_now() < keyed.not_before) return wake_at(key, keyed.not_before);
+  core::Plan plan = decide(key, *entry, keyed);
+  if (plan.wake_up) {
+    const auto wait =
+        std::clamp<milliseconds>(*plan.wake_up - clock_.now(), milliseconds{1}, kWaitMax);
+    wake_at(key, clock_.steady_now() + wait);
+  }
+  if (!plan.actions.empty()) start(key, *entry, std::move(plan));
+}
+
+core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry,
+                                  const Keyed& keyed) const {
+  core::Plan plan = core::plan_orphans(orphans_of(key, entry));
+  if (!plan.actions.empty() || !entry.job) return plan;
+  core::Observed seen;
+  seen.job = entry.job.get();
+  seen.group = entry.group.get();
+  for (const auto& [name, pod] : entry.pods) seen.pods.push_back(pod.get());
+  seen.refusal = keyed.refusal;
+  seen.status_written_at = keyed.status_written_at;
+  return core::plan(seen, options_.policy, clock_.now());
+}
+
+void ControllerLoop::start(const JobKey& key, const JobEntry& entry, core::Plan plan) {
+  const std::uint64_t id = next_run_++;
+  const auto attempt = entry.job ? entry.job->status.attempt : 0;
+  log_.info("plan", {{"namespace", key.ns},
+                     {"job", key.name},
+                     {"uid", entry.job ? entry.job->meta.uid : ""},
+                     {"attempt", attempt},
+                     {"rv", entry.job ? entry.job->meta.resource_version : ""},
+                     {"plan", id},
+                     {"actions", plan.actions.size()},
+                     {"first", core::describe(plan.actions.front())},
+                     {"why", plan.why}});
+  metrics_.count_plan();
+  for (const core::Action& action : plan.actions) metrics_.count_action(action);
+  ExchangeContext context{key.ns, key.name, entry.job, options_.policy.children, clock_.now()};
+  Flight& flight = flights_[id];
+  flight.run =
+      std::make_unique<PlanRun>(key, std::move(plan), std::move(context), options_.wave_max);
+  keyed_[key].run = id;
+  send_ready(id, flight);
+  if (flight.run->is_over()) finish(id);
+}
+
+void ControllerLoop::send_ready(std::uint64_t id, Flight& flight) {
+  for (PlanRun::Outgoing& out : flight.run->take_requests()) {
+    // The callback may outlive this object: it holds on to the inbox alone.
+    auto done = [inbox = inbox_, id, action = out.action,
+                 request = out.request](const Result<kube::HttpResponse>& response) {
+      inbox->post(Answer{id, action, read_answer(request, response)});
+    };
+    Flight::Sent& sent = flight.sent[out.action];
+    sent.at = clock_.steady_now();
+    sent.handle = transport_.send(std::move(out.request), std::move(done));
+  }
+}
+
+void ControllerLoop::finish(std::uint64_t id) {
+  const auto node = flights_.extract(id);
+  const PlanRun& run = *node.mapped().run;
+  const JobKey key = run.key();
+  Keyed& keyed = keyed_[key];
+  keyed.run = 0;
+  keyed.is_marked = false;
+  for (const Written& written : run.written()) {
+    if (written.deleted_uid.empty()) {
+      gate_.wrote(key, written.kind, written.resource_version);
+    } else {
+      gate_.deleted(key, written.deleted_uid);
+    }
+  }
+  if (run.has_written_status()) keyed.status_written_at = clock_.now();
+  bool has_created = false;
+  for (const core::Action& action : run.plan().actions) {
+    has_created = has_created || is_creation(action);
+    const auto* patch = std::get_if<core::PatchStatus>(&action);
+    if (patch == nullptr || !run.has_written_status()) continue;
+    metrics_.count_restarts(patch->before.restarts, patch->after.restarts);
+    if (patch->before.attempt != patch->after.attempt) keyed.refusal.reset();
+  }
+  if (run.error()) {
+    on_error(key, keyed, *run.error());
+  } else {
+    keyed.errors = 0;
+    if (has_created) {
+      keyed.refusal.reset();
+      keyed.refusals = 0;
+    }
+  }
+  mark(key);  // look again once the gate is open: there may be a next step
+}
+
+void ControllerLoop::on_error(const JobKey& key, Keyed& keyed, const PlanRun::RunError& error) {
+  const Code code = error.error.code;
+  metrics_.count_error(code);
+  log_.warning("plan_stopped", {{"namespace", key.ns},
+                                {"job", key.name},
+                                {"action", core::describe(error.action)},
+                                {"code", code_name(code)},
+                                {"message", error.error.message}});
+  switch (code) {
+    case Code::kConflict:
+    case Code::kNotFound:
+    case Code::kGone:
+      return hold_back(key, keyed, milliseconds{20}, milliseconds{2'000}, error.error);
+    case Code::kOutcomeUnknown:
+      return hold_back(key, keyed, milliseconds{200}, milliseconds{30'000}, error.error);
+    case Code::kInvalid:
+    case Code::kForbidden:
+    case Code::kAlreadyExists:
+      return refuse(key, keyed, error);
+    default:
+      return hold_back(key, keyed, milliseconds{500}, milliseconds{30'000}, error.error);
+  }
+}
+
+// Doubles with each error in a row; up to a fifth of jitter keeps many jobs from coming back
+// together.
+void ControllerLoop::hold_back(const JobKey& key, Keyed& keyed, milliseconds first,
+                               milliseconds most, const Error& error) {
+  milliseconds wait = first;
+  for (int i = 0; i < keyed.errors && wait < most; ++i) wait *= 2;
+  wait = std::min(wait, most);
+  wait += milliseconds{random_.below(static_cast<std::uint64_t>(wait.count()) / 5 + 1)};
+  wait = std::max(wait, error.retry_after.value_or(milliseconds{0}));
+  ++keyed.errors;
+  keyed.not_before = clock_.steady_now() + wait;
+  wake_at(key, keyed.not_before);
+}
+
+// The API server refused to create something. The next plan tells the user (status and event) and
+// tries again later; where it is another write that was refused, the whole job waits.
+void ControllerLoop::refuse(const JobKey& key, Keyed& keyed, const PlanRun::RunError& error) {
+  if (!is_creation(error.action)) {
+    return hold_back(key, keyed, milliseconds{5'000}, milliseconds{300'000}, error.error);
+  }
+  milliseconds wait = error.is_leftover ? milliseconds{500} : milliseconds{5'000};
+  for (int i = 0; i < keyed.refusals && wait < milliseconds{60'000}; ++i) wait *= 2;
+  ++keyed.refusals;
+  const Code code = error.error.code;
+  const char* reason = code == Code::kInvalid     ? "Rejected"
+                       : code == Code::kForbidden ? "Forbidden"
+                                                  : "NameConflict";
+  keyed.refusal =
+      core::Refusal{core::describe(error.action), error.error.message, error.is_leftover, reason,
+                    clock_.now() + std::min(wait, milliseconds{60'000})};
+}
+
+void ControllerLoop::forget_if_idle(const JobKey& key) {
+  const auto found = keyed_.find(key);
+  if (found == keyed_.end() || found->second.run != 0 || found->second.is_queued) return;
+  if (found->second.timer) timers_.erase({*found->second.timer, key});
+  keyed_.erase(found);
+}
+
+}  // namespace pawl::controller

@@ -1,0 +1,100 @@
+// The controller: takes what was posted, plans what is due, sends what the plans ask for. One
+// turn() does everything that can be done now and says when to be called again at the latest; the
+// Operator calls it from its thread, the simulator from its event loop in virtual time. A key is a
+// job; at most one plan of a key is under way, and events meanwhile only mark it. Owner thread
+// only; talks to the outside through Inbox, Transport and Clock.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/kube/transport.h"
+#include "operator/controller/cache.h"
+#include "operator/controller/inbox.h"
+#include "operator/controller/metrics.h"
+#include "operator/controller/plan_run.h"
+#include "operator/core/plan.h"
+
+namespace pawl::controller {
+
+struct LoopOptions {
+  core::Policy policy;
+  std::size_t runs_max = 64;  // plans under way; more keys wait their turn
+  std::size_t wave_max = 16;  // requests of one plan under way
+};
+
+class ControllerLoop {
+ public:
+  ControllerLoop(kube::Transport& transport, const Clock& clock, Random random, Log& log,
+                 std::shared_ptr<Inbox> inbox, LoopOptions options);
+  ~ControllerLoop();  // cancels what is in flight
+
+  // The steady time at which to turn again if nothing is posted before; nothing: only when
+  // something is posted.
+  std::optional<SteadyPoint> turn();
+  bool is_synced() const;
+  std::string metrics() const;
+
+ private:
+  struct Keyed {
+    bool is_queued = false, is_marked = false;  // marked while a plan is under way
+    std::uint64_t run = 0;                      // 0: none
+    std::optional<SteadyPoint> timer;           // entry of timers_
+    SteadyPoint not_before{};                   // back-off after an error
+    int errors = 0, refusals = 0;               // in a row
+    std::optional<core::Refusal> refusal;
+    std::optional<TimePoint> status_written_at;
+  };
+  struct Flight {
+    std::unique_ptr<PlanRun> run;
+    struct Sent {
+      kube::RequestHandle handle = 0;
+      SteadyPoint at{};
+    };
+    std::map<std::size_t, Sent> sent;  // by action
+  };
+
+  void receive(Mail& mail);
+  void mark(const JobKey& key);
+  void fire_timers();
+  void wake_at(const JobKey& key, SteadyPoint time);
+  void consider(const JobKey& key);
+  core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed) const;
+  void start(const JobKey& key, const JobEntry& entry, core::Plan plan);
+  void send_ready(std::uint64_t id, Flight& flight);
+  void finish(std::uint64_t id);
+  void on_error(const JobKey& key, Keyed& keyed, const PlanRun::RunError& error);
+  void hold_back(const JobKey& key, Keyed& keyed, std::chrono::milliseconds first,
+                 std::chrono::milliseconds most, const Error& error);
+  void refuse(const JobKey& key, Keyed& keyed, const PlanRun::RunError& error);
+  void forget_if_idle(const JobKey& key);
+
+  kube::Transport& transport_;
+  const Clock& clock_;
+  Random random_;
+  Log& log_;
+  const std::shared_ptr<Inbox> inbox_;
+  const LoopOptions options_;
+
+  Cache cache_;
+  WriteGate gate_;
+  Metrics metrics_;
+  std::array<std::string, kKinds> view_;
+  std::array<bool, kKinds> is_synced_{};
+  std::map<JobKey, Keyed> keyed_;
+  std::deque<JobKey> queue_;  // marked keys, first come first served
+  std::set<JobKey> gated_;    // wait for their own writes to appear
+  std::set<std::pair<SteadyPoint, JobKey>> timers_;
+  std::map<std::uint64_t, Flight> flights_;
+  std::uint64_t next_run_ = 1;
+};
+
+}  // namespace pawl::controller

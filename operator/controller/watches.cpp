@@ -1,0 +1,110 @@
+#include "operator/controller/watches.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+
+namespace pawl::controller {
+namespace {
+
+// Only what plans look at is kept in memory.
+void slim(api::ObjectMeta& meta) {
+  meta.annotations.clear();
+  std::erase_if(meta.labels, [](const auto& label) {
+    return label.first != api::kLabelJobUid && label.first != api::kLabelJobName;
+  });
+}
+
+template <typename T>
+void slim_object(T& object) {
+  slim(object.meta);
+}
+
+template <typename T>
+Result<Object> as_object(Result<T> decoded) {
+  if (!decoded) return tl::make_unexpected(decoded.error());
+  slim_object(*decoded);
+  return Object{std::make_shared<const T>(std::move(*decoded))};
+}
+
+Result<Object> decode(Kind kind, const nlohmann::json& object) {
+  switch (kind) {
+    case Kind::kJob:
+      return as_object(api::decode_training_job(object));
+    case Kind::kGroup:
+      return as_object(api::decode_worker_group(object));
+    case Kind::kPod:
+      return as_object(api::decode_pod(object));
+  }
+  return fail(Code::kInvalid, "no such kind");
+}
+
+const kube::Resource& resource_of(Kind kind) {
+  switch (kind) {
+    case Kind::kJob:
+      return kube::resources::kTrainingJobs;
+    case Kind::kGroup:
+      return kube::resources::kWorkerGroups;
+    case Kind::kPod:
+      return kube::resources::kPods;
+  }
+  return kube::resources::kPods;
+}
+
+}  // namespace
+
+std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, bool is_gone,
+                                    Log& log) {
+  const auto meta = api::decode_meta(object);
+  if (!meta || meta->name.empty()) {
+    log.error("object_without_name", {{"kind", resource_of(kind).kind}});
+    return std::nullopt;
+  }
+  Change change{kind, meta->ns, meta->name, meta->uid, std::monostate{}};
+  if (is_gone) return change;
+  Result<Object> decoded = decode(kind, object);
+  if (!decoded) {
+    log.error("object_not_understood", {{"kind", resource_of(kind).kind},
+                                        {"namespace", meta->ns},
+                                        {"name", meta->name},
+                                        {"message", decoded.error().message}});
+    return std::nullopt;
+  }
+  change.object = std::move(*decoded);
+  return change;
+}
+
+Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
+                 std::shared_ptr<Inbox> inbox) {
+  for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
+    kube::InformerOptions options;
+    options.resource = resource_of(kind);
+    options.ns = ns;
+    if (kind == Kind::kPod) {
+      options.label_selector = std::string(api::kLabelManagedBy) + "=" + api::kManagedBy;
+    }
+    kube::InformerEvents events;
+    events.on_upsert = [kind, &log, inbox](const nlohmann::json& object) {
+      if (auto change = decode_change(kind, object, false, log)) inbox->post(std::move(*change));
+    };
+    events.on_delete = [kind, &log, inbox](const nlohmann::json& object) {
+      if (auto change = decode_change(kind, object, true, log)) inbox->post(std::move(*change));
+    };
+    events.on_synced = [kind, inbox](const std::string& rv) { inbox->post_synced(kind, rv); };
+    events.on_progress = [kind, inbox](const std::string& rv) { inbox->post_view(kind, rv); };
+    informers_.push_back(std::make_unique<kube::Informer>(transport, clock, log, std::move(options),
+                                                          std::move(events)));
+  }
+}
+
+void Watches::start() {
+  for (const auto& informer : informers_) informer->start();
+}
+
+void Watches::stop() {
+  for (const auto& informer : informers_) informer->stop();
+}
+
+}  // namespace pawl::controller

@@ -1,0 +1,32 @@
+// The informers of the controller: TrainingJobs, WorkerGroups, and the pods that carry our label,
+// decoded on the reader's thread and posted to the inbox. An object that cannot be decoded is
+// logged and left out; it never stops the others. start() and stop() from one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/kube/informer.h"
+#include "operator/controller/inbox.h"
+
+namespace pawl::controller {
+
+// A change as the informers post it; nothing if the object cannot be decoded (`log` says why).
+std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, bool is_gone,
+                                    Log& log);
+
+class Watches {
+ public:
+  Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
+          std::shared_ptr<Inbox> inbox);
+  void start();
+  void stop();
+
+ private:
+  std::vector<std::unique_ptr<kube::Informer>> informers_;
+};
+
+}  // namespace pawl::controller
