@@ -121,7 +121,7 @@ def apiserver_kill(_) -> None:
 
 
 def apiserver_start(options) -> None:
-    load().start_api_server(options.restart_kubelets)
+    load().start_api_server(options.restart_clients)
 
 
 def tools(_) -> None:
@@ -164,7 +164,7 @@ def parse(arguments):
         "program", choices=["kubelet", "containerd", "kube-proxy"])
     verb(apiserver_kill, "kill -9")
     verb(apiserver_start, "and wait for ready").add_argument(
-        "--restart-kubelets", action="store_true", help="or nodes stay NotReady for up to 45 s")
+        "--restart-clients", action="store_true", help="kubelets and others, or nodes are NotReady for up to 45 s")
     verb(tools, "build all programs into the cache")
     if arguments[:1] in (["kubectl"], ["helm"]):  # argparse would claim options such as -n
         options = parser.parse_args(arguments[:1])

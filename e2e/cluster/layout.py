@@ -38,12 +38,14 @@ class NodeAddress:
 
 
 class Layout:
-    """Paths and addresses. `index` (0-9) picks the address ranges, `node_count` the nodes."""
+    """Paths and addresses. `index` (0-9) picks the address ranges, `node_count` the nodes;
+    `programs` is the folder of the Kubernetes programs that the cluster was started with."""
 
-    def __init__(self, state_dir, index: int = 0, node_count: int = 2):
+    def __init__(self, state_dir, index: int = 0, node_count: int = 2, programs: str = ""):
         self.state = pathlib.Path(state_dir).resolve()
         self.index = index
         self.node_count = node_count
+        self.programs = programs
 
     @classmethod
     def load(cls, state_dir) -> "Layout":
@@ -55,7 +57,7 @@ class Layout:
 
     def save(self) -> None:
         self.state.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"index": self.index, "node_count": self.node_count})
+        text = json.dumps({"index": self.index, "node_count": self.node_count, "programs": self.programs})
         (self.state / "cluster.json").write_text(text + "\n")
 
     # Names of interfaces have at most 15 characters, so the prefix is a short hash.
@@ -104,12 +106,9 @@ class Layout:
         return f"{self.prefix}-{node.letter}"
 
     @property
-    def pki(self) -> pathlib.Path:
-        return self.state / "pki"
-
-    @property
-    def kubeconfig(self) -> pathlib.Path:
-        return self.state / "kubeconfig"
+    def api_ready(self) -> pathlib.Path:
+        """Exists once the API server of this run has answered."""
+        return self.state / "run" / "api-ready"
 
     @property
     def api_url(self) -> str:

@@ -1,6 +1,7 @@
 """One node: a network namespace and a holder, the PID 1 of a private PID and mount namespace,
 with a containerd, a kubelet and a kube-proxy of its own (node/init.sh)."""
 
+import http.client
 import os
 import pathlib
 import string
@@ -61,7 +62,19 @@ class Node:
             self._layout.netns(self.address.letter),
             {"DIR": str(self.directory), "NAME": self.address.name, "IP": self.address.ip,
              "KUBERNETES": str(kubernetes.folder), "KUBECONFIG": str(self._kubelet_kubeconfig),
-             "IMAGES": " ".join(str(image) for image in images)})
+             "API_READY": str(self._layout.api_ready), "IMAGES": " ".join(str(image) for image in images)})
+
+    def serves_services(self) -> bool:
+        """kube-proxy has written its rules at least once. Before that a connection to a Service
+        goes nowhere, and who opens one waits out a time-out of many seconds."""
+        connection = http.client.HTTPConnection(self.address.ip, 10256, timeout=1)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
 
     def _init_pid(self) -> int:
         """PID 1 of the node as this namespace numbers it: the only child of the holder."""

@@ -21,7 +21,7 @@ from netns import AddressLock, Network
 from node import Node, remove_cgroups
 from pki import write_token_kubeconfig
 from process import kill_all, poll, run
-from tools import Kubernetes
+from tools import Kubernetes, check_machine
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ def unmount_below(folder: pathlib.Path) -> None:
 class Cluster:
     def __init__(self, layout: Layout):
         self.layout = layout
-        self.kubernetes = Kubernetes()
+        self.kubernetes = Kubernetes(layout.programs)
         self.network = Network(layout)
         self.nodes = {address.name: Node(layout, address) for address in layout.nodes}
         endpoint = Endpoint(layout.control_plane_ip, "0.0.0.0", layout.control_plane_netns)
@@ -67,7 +67,9 @@ class Cluster:
 
     @classmethod
     def up(cls, state: pathlib.Path, node_count: int) -> "Cluster":
-        images = addons.system_images()  # before anything runs: the first call may build for minutes
+        check_machine()
+        # Before anything runs: the first call may build for minutes.
+        images, programs = addons.system_images(), str(Kubernetes().folder)
         state = state.resolve()
         layout = Layout(state, 0, node_count)
         kept = (state / "kept").exists()
@@ -81,6 +83,7 @@ class Cluster:
                 kept = False
             if not kept:
                 layout = Layout(state, addresses.free_index(), node_count)
+            layout.programs = programs
             layout.save()
             cluster = cls(layout)
             cluster.network.create()
@@ -91,6 +94,7 @@ class Cluster:
     def _start(self, images) -> None:
         begin = time.time()
         plane = self.control_plane
+        self.layout.api_ready.unlink(missing_ok=True)
         plane.start_etcd()
         plane.create_identities()
         for node in self.nodes.values():
@@ -98,11 +102,12 @@ class Cluster:
             node.start(self.kubernetes, images)
         plane.start_api_server()
         plane.wait_ready()
+        self.layout.api_ready.touch()
         plane.start_controller_manager()
         plane.start_scheduler()
-        addons.install_dns(plane.api, self.layout.nodes[0].name)
         for name in self.nodes:
             self.wait_node_ready(name, begin)
+        addons.install_dns(plane.api, self.layout.nodes[0].name)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         poll(lambda: plane.api.exists(account), "service account default/default")
         poll(lambda: addons.dns_is_ready(plane.api, begin), "CoreDNS")
@@ -122,6 +127,7 @@ class Cluster:
             return False
 
         poll(ready, f"{name} to be Ready", timeout_s)
+        poll(self.nodes[name].serves_services, f"kube-proxy of {name}", timeout_s)
 
     def node(self, name: str) -> Node:
         return self.nodes[self.layout.node(name).name]
@@ -132,18 +138,26 @@ class Cluster:
         node.start(self.kubernetes, addons.system_images())
         self.wait_node_ready(node.address.name, begin)
 
-    def start_api_server(self, restart_kubelets: bool) -> None:
-        """After an outage the kubelets' watches are in back-off for up to 30 s, and the nodes turn
-        NotReady meanwhile; restarting the kubelets ends that. Containers do not notice."""
+    def start_api_server(self, restart_clients: bool) -> None:
+        """After an outage every client's watches are in back-off for up to 30 s, so nodes turn
+        NotReady and nothing is scheduled meanwhile; restarting the clients ends that. Containers
+        do not notice."""
         begin = time.time()
-        self.control_plane.start_api_server()
-        self.control_plane.wait_ready()
-        if restart_kubelets:
-            running = [node for node in self.nodes.values() if node.holder.pid]
-            for node in running:
-                node.restart_program("kubelet")
-            for node in running:
-                self.wait_node_ready(node.address.name, begin)
+        plane = self.control_plane
+        plane.start_api_server()
+        plane.wait_ready()
+        if not restart_clients:
+            return
+        for daemon, start in ((plane.controller_manager, plane.start_controller_manager),
+                              (plane.scheduler, plane.start_scheduler)):
+            daemon.kill()
+            start()
+        running = [node for node in self.nodes.values() if node.holder.pid]
+        for node in running:
+            node.restart_program("kubelet")
+            node.restart_program("kube-proxy")
+        for node in running:
+            self.wait_node_ready(node.address.name, begin)
 
     def load_image(self, archive: pathlib.Path) -> bool:
         """Imports a docker or OCI archive into every node that lacks it; False if none did."""

@@ -1,9 +1,26 @@
 """The Go programs, by way of tools.sh, which builds what the cache lacks."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 
 from layout import HERE
+
+_NEEDED = ["containerd", "ctr", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare", "sysctl", "openssl",
+           "gcc", "/usr/lib/cni/ptp"]
+
+
+def check_machine() -> None:
+    """Says what is missing before anything starts."""
+    if os.geteuid() != 0:
+        raise SystemExit("nodes need network namespaces and mounts: run as root")
+    if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        raise SystemExit("this machine has cgroup v2 only; the nodes are set up for v1 or hybrid")
+    missing = [program for program in _NEEDED if not shutil.which(program)]
+    if missing:
+        packages = HERE / "apt-packages.txt"
+        raise SystemExit(f"missing: {', '.join(missing)}; install the packages of {packages}")
 
 
 def tool(name: str) -> pathlib.Path:
@@ -16,8 +33,8 @@ def tool(name: str) -> pathlib.Path:
 class Kubernetes:
     """The folder with a link per program: etcd, kube-apiserver, kubelet, kubectl ..."""
 
-    def __init__(self):
-        self.folder = tool("kubernetes").parent
+    def __init__(self, folder: str = ""):
+        self.folder = pathlib.Path(folder) if folder else tool("kubernetes").parent
 
     def __getitem__(self, program: str) -> str:
         return str(self.folder / program)

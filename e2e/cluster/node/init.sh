@@ -2,8 +2,9 @@
 # PID 1 of a node: the first process of its PID and mount namespaces. The kernel kills all
 # others with it, so `kill -9` of this process is a power-off, and its mounts go with it.
 #
-# From the environment: DIR NAME IP KUBERNETES (folder of the programs) KUBECONFIG, and
-# IMAGES, the archives that must be there before a pod starts.
+# From the environment: DIR NAME IP KUBERNETES (folder of the programs) KUBECONFIG,
+# IMAGES, the archives that must be there before a pod starts, and API_READY, a file that
+# exists once the API server has answered.
 set -u
 
 mount --make-rshared /
@@ -35,6 +36,9 @@ done
 
 keep kubelet "$KUBERNETES/kubelet" --config="$DIR/kubelet.yaml" --kubeconfig="$KUBECONFIG" \
   --hostname-override="$NAME" --node-ip="$IP" --root-dir="$DIR/kubelet" --cert-dir="$DIR/kubelet-pki" &
+
+# Earlier it would be refused, as its role is not there yet, and come back seconds later.
+until [ -e "$API_READY" ]; do sleep 0.05; done
 keep kube-proxy "$KUBERNETES/kube-proxy" --config="$DIR/kube-proxy.yaml" &
 
 # Also reaps the orphans of the containers.
