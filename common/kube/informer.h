@@ -50,11 +50,11 @@ class Informer {
   Informer& operator=(const Informer&) = delete;
 
   void start();
-  void stop();
+  void stop();  // no callback runs after it has returned; not from a callback
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // a cancelled request may still report to it
 };
 
 }  // namespace pawl::kube
