@@ -87,12 +87,12 @@ Status Link::check(const Frame& expected, const Frame& got) const {
   const std::string they = "rank " + std::to_string(previous_),
                     we = "rank " + std::to_string(options_.rank);
   if (got.magic != expected.magic)
-    return fail(Code::kInvalid, they + " sent something that is no frame");
+    return fail(Code::kCorrupt, they + " sent something that is no frame");
   if (got.generation != expected.generation) {
-    return fail(Code::kInvalid, they + " is in generation " + std::to_string(got.generation) +
+    return fail(Code::kCorrupt, they + " is in generation " + std::to_string(got.generation) +
                                     ", " + we + " in " + std::to_string(expected.generation));
   }
-  return fail(Code::kInvalid, "ranks do different things: " + they + " is in " + describe(got) +
+  return fail(Code::kCorrupt, "ranks do different things: " + they + " is in " + describe(got) +
                                   ", " + we + " in " + describe(expected));
 }
 

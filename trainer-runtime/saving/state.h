@@ -1,0 +1,51 @@
+// What a checkpoint of a training run holds, and how it becomes this rank's shard and back: the parameters by their own
+// names, AdamW's moments as "adamw.moment1.<name>" and "adamw.moment2.<name>", and a few scalars in the manifest. Any
+// number of ranks loads what any other number saved. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/checkpoint/reader.h"
+#include "common/checkpoint/safetensors.h"
+#include "trainer-runtime/optim/optimizer.h"
+
+namespace pawl::saving {
+
+// The trainer's part of the manifest.
+struct TrainerState {
+  std::int64_t step = 0;     // optimizer steps that are applied
+  std::uint64_t cursor = 0;  // samples that are consumed; the next step starts here
+  std::uint64_t seed = 0;
+  std::string config_hash, model_hash;
+  bool operator==(const TrainerState&) const = default;
+};
+std::string encode_state(const TrainerState& state);
+Result<TrainerState> decode_state(const std::string& json);
+
+// This rank's slice of all tensors laid end to end, as one safetensors file.
+class Shard {
+ public:
+  Shard(const std::vector<models::Tensor>& tensors, int rank, int world_size);
+  std::size_t bytes() const { return header_.size() + data_bytes_; }
+  // `out` has bytes() bytes.
+  void fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const;
+
+ private:
+  struct Part {
+    int array;  // 0 parameters, 1 moment1, 2 moment2
+    std::size_t first, elements;
+  };
+  std::string header_;
+  std::vector<Part> parts_;
+  std::size_t data_bytes_ = 0;
+};
+
+// Fills the arrays. Invalid when the checkpoint is of another model: says which tensor.
+Status load_arrays(const checkpoint::Reader& reader, const std::vector<models::Tensor>& tensors, optim::TrainingArrays& arrays);
+
+}  // namespace pawl::saving

@@ -1,0 +1,218 @@
+#include "trainer-runtime/trainer/program.h"
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "common/api/contract.h"
+#include "common/os/process.h"
+#include "trainer-runtime/collective/ring.h"
+#include "trainer-runtime/kernels/matmul.h"
+#include "trainer-runtime/trainer/channel_session.h"
+#include "trainer-runtime/trainer/options.h"
+#include "trainer-runtime/trainer/standalone.h"
+#include "trainer-runtime/trainer/trainer.h"
+
+namespace pawl::trainer {
+namespace {
+
+using api::channel::Hello;
+using api::channel::Welcome;
+
+Result<TrainerConfig> read_config(const Options& options) {
+  std::string text;
+  std::string where = api::kEnvTrainerConfig;
+  if (!options.config_path.empty()) {
+    where = options.config_path;
+    std::ifstream file(where);
+    std::ostringstream content;
+    content << file.rdbuf();
+    if (!file) return fail(Code::kInvalid, where + " cannot be read");
+    text = content.str();
+  } else if (auto variable = os::env(api::kEnvTrainerConfig)) {
+    text = *std::move(variable);
+  } else {
+    return fail(Code::kInvalid, std::string("no configuration: give --config FILE or ") + api::kEnvTrainerConfig);
+  }
+  auto config = parse_config(text);
+  if (!config) return fail_with(config.error(), where);
+  if (options.steps > 0) config->steps = options.steps;
+  return config;
+}
+
+// Where this rank's neighbours find it.
+struct Door {
+  os::Fd listener;
+  std::uint16_t port = 0;
+};
+Result<Door> open_door() {
+  auto listener = os::listen_tcp("::", 0);
+  if (!listener) listener = os::listen_tcp("0.0.0.0", 0);
+  if (!listener) return tl::make_unexpected(listener.error());
+  PAWL_TRY(port, os::local_port(listener->get()));
+  return Door{std::move(*listener), port};
+}
+
+Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, const Door& door) {
+  if (gang.world_size == 1) return collective::make_self();
+  collective::RingOptions options{.rank = gang.rank, .world_size = gang.world_size, .generation = gang.generation, .key = gang.key};
+  options.peers.resize(static_cast<std::size_t>(gang.world_size));
+  for (const auto& peer : gang.peers) {
+    if (peer.rank >= 0 && peer.rank < gang.world_size) options.peers[static_cast<std::size_t>(peer.rank)] = peer.address;
+  }
+  return collective::make_ring(options, door.listener);
+}
+
+// All that lives as long as the run.
+struct Run {
+  TrainerConfig config;
+  data::TextCorpus corpus;
+  Door door;
+  std::unique_ptr<models::Model<float>> model;
+  std::unique_ptr<optim::TrainingArrays> arrays;
+  std::unique_ptr<collective::Collective> ring;
+};
+
+Result<Run> prepare(const Options& options) {
+  PAWL_TRY(config, read_config(options));
+  PAWL_TRY(corpus, data::TextCorpus::open(config.data, config.model.context));
+  PAWL_TRY(door, open_door());
+  auto model = models::make_model<float>(config);
+  auto arrays = std::make_unique<optim::TrainingArrays>(model->parameter_count());
+  models::initialise(model->tensors(), config.seed, arrays->parameters.span());
+  return Run{std::move(config), std::move(corpus), std::move(door), std::move(model), std::move(arrays), nullptr};
+}
+
+saving::TrainerState fresh_state(const TrainerConfig& config) {
+  return {0, 0, config.seed, config_hash(config), model_hash(config)};
+}
+
+Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoint::Reader& reader, const Run& run) {
+  PAWL_TRY(state, saving::decode_state(found.manifest.trainer_json));
+  if (state.model_hash != model_hash(run.config)) return fail(Code::kInvalid, found.folder + " is of another model configuration");
+  if (state.seed != run.config.seed) return fail(Code::kInvalid, found.folder + " is of another seed: the order of samples would change");
+  PAWL_TRY_VOID(saving::load_arrays(reader, run.model->tensors(), *run.arrays));
+  state.config_hash = config_hash(run.config);
+  return state;
+}
+
+void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState& start) {
+  if (gang.rank != 0) return;
+  const auto count = run.model->parameter_count();
+  std::printf("model %.2f M parameters, %d ranks, %lld micro-batches a step, %s kernels%s%s; memory a rank: parameters and moments %.1f MB, "
+              "gradients %.1f MB, activations %.1f MB; starting at step %lld\n",
+              static_cast<double>(count) / 1e6, gang.world_size, static_cast<long long>(run.config.batch.global / run.config.batch.micro),
+              kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "", kernels::matmul_library(),
+              static_cast<double>(count) * 12 / 1e6, static_cast<double>(count) * 4 / 1e6,
+              static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step));
+  std::fflush(stdout);
+}
+
+Result<Outcome> train(Run& run, const Welcome& gang, const saving::TrainerState& start, Session& session,
+                      saving::CheckpointSink& sink, const Clock& clock, SteadyPoint process_start) {
+  print_plan(run, gang, start);
+  Trainer trainer({run.config, run.corpus, *run.model, *run.arrays, *run.ring, sink, session, clock,
+                   gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60, process_start},
+                  start);
+  return trainer.run();
+}
+
+Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, const Clock& clock, SteadyPoint process_start) {
+  PAWL_TRY(run, prepare(options));
+  ChannelSession session(os::Fd{fd}, signals);
+  PAWL_TRY(place, place_from(os::environment()));
+  PAWL_TRY(gang, session.join(Hello{.rank = place.rank, .data_port = run.door.port, .config_hash = config_hash(run.config)}));
+  PAWL_TRY(ring, form_ring(gang, run.door));
+  run.ring = std::move(ring);
+  saving::TrainerState start = fresh_state(run.config);
+  if (!gang.load_uri.empty()) {
+    PAWL_TRY(opened, checkpoint::open_checkpoint(gang.load_uri));
+    PAWL_TRY(loaded, load(opened.found, opened.reader, run));
+    start = loaded;
+  }
+  if (start.step != gang.start_step) {
+    return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) + ", its checkpoint is of step " +
+                                    std::to_string(start.step));
+  }
+  saving::Shard shard(run.model->tensors(), gang.rank, gang.world_size);
+  PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
+  const auto sink = make_channel_sink(session, std::move(shard), gang.rank == 0);
+  return train(run, gang, start, session, *sink, clock, process_start);
+}
+
+Result<Outcome> run_standalone(const Options& options, Signals& signals, const Clock& clock, SteadyPoint process_start) {
+  PAWL_TRY(run, prepare(options));
+  PAWL_TRY(place, place_from(os::environment()));
+  PAWL_TRY(gang, meet(place, Hello{.rank = place.rank, .data_port = run.door.port, .config_hash = config_hash(run.config)}));
+  gang.checkpoint_seconds = options.checkpoint_seconds;
+  PAWL_TRY(ring, form_ring(gang, run.door));
+  run.ring = std::move(ring);
+  StandaloneSession session(signals);
+  saving::TrainerState start = fresh_state(run.config);
+  std::unique_ptr<store::Store> store;
+  auto sink = saving::make_no_sink();
+  if (!options.checkpoint_uri.empty()) {
+    PAWL_TRY(opened, store::open_store(options.checkpoint_uri));
+    store = std::move(opened);
+    saving::DirectOptions direct{options.run_id, 1, options.keep};
+    // Rank 0 chooses and says which; a rank that chose for itself could see another newest one.
+    std::string folder;
+    if (gang.rank == 0) {
+      PAWL_TRY(selection, checkpoint::select_newest(*store, options.run_id, {}));
+      for (const auto& skipped : selection.skipped) std::fprintf(stderr, "pawl-train: skipped %s: %s\n", skipped.folder.c_str(), skipped.why.c_str());
+      if (selection.newest) folder = selection.newest->folder;
+    }
+    PAWL_TRY(folders, run.ring->all_gather(folder));
+    if (const auto id = checkpoint::parse_folder(folders[0])) {
+      PAWL_TRY(manifest, checkpoint::read_manifest(*store, folders[0]));
+      const checkpoint::Found found{*id, folders[0], std::move(manifest)};
+      PAWL_TRY(reader, checkpoint::Reader::open(*store, found));
+      PAWL_TRY(loaded, load(found, reader, run));
+      start = loaded;
+      direct.attempt = id->attempt + 1;  // what follows is newer than all that was, whatever its step
+    }
+    sink = saving::make_direct_sink(*store, *run.ring, saving::Shard(run.model->tensors(), gang.rank, gang.world_size), direct);
+  }
+  return train(run, gang, start, session, *sink, clock, process_start);
+}
+
+int exit_code_of(const Error& error) {
+  switch (error.code) {
+    case Code::kInvalid: return api::kExitFatal;
+    case Code::kUnavailable:
+    case Code::kCancelled:
+    case Code::kForbidden: return api::kExitRetry;
+    default: return api::kExitUser;
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, Signals& signals, const Clock& clock) {
+  const SteadyPoint process_start = clock.steady_now();
+  const auto options = parse_options({argv + 1, argv + argc});
+  if (!options) {
+    std::fprintf(stderr, "pawl-train: %s\n", options.error().message.c_str());
+    return api::kExitFatal;
+  }
+  if (options->is_help) {
+    std::fputs(kUsage, stdout);
+    return api::kExitDone;
+  }
+  Result<Outcome> outcome = Outcome::kDone;
+  if (const auto channel = os::env(api::kEnvChannelFd)) {
+    int fd = -1;
+    std::from_chars(channel->data(), channel->data() + channel->size(), fd);
+    outcome = run_launched(*options, fd, signals, clock, process_start);
+  } else {
+    outcome = run_standalone(*options, signals, clock, process_start);
+  }
+  if (!outcome) {
+    std::fprintf(stderr, "pawl-train: %s\n", outcome.error().message.c_str());
+    return exit_code_of(outcome.error());
+  }
+  return *outcome == Outcome::kDone ? api::kExitDone : api::kExitRetry;
+}
+
+}  // namespace pawl::trainer

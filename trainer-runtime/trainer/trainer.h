@@ -1,0 +1,79 @@
+// The training loop of one rank. A step is: prepare, compute and reduce, agree, apply, publish (design §5 and §9).
+//
+// `agree` is one small sum over all ranks, and the only place where anything is decided: whether the step is finite,
+// whether to stop, whether to save. Before it nothing has changed; after it every rank applies the same update. A step is
+// confirmed when the next agree, or the closing barrier, completes; only confirmed steps are reported. One thread.
+#pragma once
+
+#include <array>
+
+#include "common/base/clock.h"
+#include "trainer-runtime/data/permutation.h"
+#include "trainer-runtime/data/text_corpus.h"
+#include "trainer-runtime/parallel/gradient_reducer.h"
+#include "trainer-runtime/saving/sink.h"
+#include "trainer-runtime/trainer/session.h"
+
+namespace pawl::trainer {
+
+struct Parts {
+  const TrainerConfig& config;
+  const data::TextCorpus& corpus;
+  models::Model<float>& model;
+  optim::TrainingArrays& arrays;
+  collective::Collective& ring;
+  saving::CheckpointSink& sink;
+  Session& session;
+  const Clock& clock;
+  int checkpoint_seconds = 60;
+  SteadyPoint process_start{};  // for the time to the first step
+};
+
+enum class Outcome { kDone, kStopped };
+
+struct Validation {
+  double bits_per_byte = 0;
+  std::uint64_t bytes = 0;  // of held-out text that were predicted
+};
+
+class Trainer {
+ public:
+  // `start` is what the arrays hold: a loaded checkpoint's state, or one of step 0.
+  Trainer(const Parts& parts, const saving::TrainerState& start);
+  // Corrupt: the loss is not finite any more. Unavailable: a peer or the launcher is gone.
+  Result<Outcome> run();
+  Result<Validation> validate();
+  std::int64_t step() const { return state_.step; }
+  double last_loss() const { return confirmed_.loss; }
+
+ private:
+  // Sums over all ranks; what any rank wants, all do.
+  struct Agreement {
+    double loss = 0, stops = 0, saves = 0, checkpoints = 0, busy = 0;
+  };
+
+  Result<double> compute();
+  Result<Agreement> agree(double loss);
+  Status apply(const Agreement& agreed);
+  Status publish(const Agreement& agreed);
+  Status save();
+  Status finish();
+  void read_samples(std::uint64_t cursor);
+  Status report_confirmed(const std::string& note);
+  void print_progress();
+
+  Parts parts_;
+  const bool is_leader_;
+  saving::TrainerState state_;
+  data::SampleOrder order_;
+  optim::AdamW optimizer_;
+  device::Buffer<float> gradients_;
+  parallel::GradientReducer reducer_;
+  std::vector<std::int32_t> inputs_, targets_;
+  std::int64_t saved_step_;
+  SteadyPoint next_checkpoint_, rate_mark_, printed_{};
+  std::int64_t rate_step_;
+  api::channel::Report applied_, confirmed_;  // of the last applied, the last confirmed step
+};
+
+}  // namespace pawl::trainer
