@@ -7,7 +7,7 @@
 namespace pawl::checkpoint {
 namespace {
 
-constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::uint64_t kReadBytes = 1 << 20;
 constexpr int kBadNamesMax = 100;
 
 Status verify_shard(const store::Store& store, const std::string& key, const ShardInfo& expected,
@@ -65,7 +65,9 @@ Result<Manifest> examine(const store::Store& store, const std::string& folder,
 }  // namespace
 
 Status verify(const store::Store& store, const std::string& folder, const Manifest& manifest) {
-  std::vector<std::byte> buffer(kReadBytes);
+  std::uint64_t largest = 0;
+  for (const auto& shard : manifest.shards) largest = std::max(largest, shard.bytes);
+  std::vector<std::byte> buffer(std::min(kReadBytes, largest));
   for (const auto& shard : manifest.shards) {
     PAWL_TRY_VOID(verify_shard(store, folder + "/" + shard.file, shard, buffer));
   }

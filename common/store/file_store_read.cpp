@@ -68,7 +68,7 @@ Result<std::vector<std::byte>> FileStore::get(const std::string& key) const {
   const OpenFile file{*files_, files_->open_read(path)};
   if (file.fd() < 0) return file_error(file.fd(), "reading", path);
   std::vector<std::byte> bytes;
-  for (std::size_t room = 64 * 1024;; room *= 2) {
+  for (std::size_t room = 4096;; room *= 2) {
     std::size_t used = bytes.size();
     bytes.resize(used + room);
     while (used < bytes.size()) {

@@ -84,7 +84,7 @@ TEST_CASE("select: every flipped bit is found, the older one is used and the bad
   const std::string folder = folder_of(newer);
   const std::vector<std::string> files = {shard_name(0, 2), shard_name(1, 2), kManifestName};
   Random random{7};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 200; ++round) {
     store::MemoryDisk disk;
     const auto process = start(disk);
     REQUIRE(save(*process.store, older).has_value());
