@@ -1,0 +1,145 @@
+// pawl-operator: wires the transport, the controller and the health endpoints together, and waits
+// for SIGTERM.
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/api/contract.h"
+#include "common/http/server.h"
+#include "common/kube/config.h"
+#include "common/kube/cpprest_transport.h"
+#include "common/os/process.h"
+#include "common/os/real_clock.h"
+#include "operator/controller/operator.h"
+
+namespace {
+
+using namespace pawl;
+
+constexpr char kUsage[] =
+    "pawl-operator: reconciles TrainingJobs.\n"
+    "  --kubeconfig FILE       how to reach the cluster; default: the pod's own service account\n"
+    "  --namespace NAME        watch this namespace only; default: all\n"
+    "  --launcher-image IMAGE  injected into worker pods with images of their own\n"
+    "  --worker-image IMAGE    image of Native jobs that name none\n"
+    "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n";
+
+struct Flags {
+  std::string kubeconfig, ns, launcher_image, worker_image;
+  std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
+};
+
+Result<Flags> read_flags(const std::vector<std::string>& arguments) {
+  Flags flags;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i];
+    std::optional<std::string> value;
+    if (const auto equals = name.find('='); equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    std::string* const target = name == "--kubeconfig"       ? &flags.kubeconfig
+                                : name == "--namespace"      ? &flags.ns
+                                : name == "--launcher-image" ? &flags.launcher_image
+                                : name == "--worker-image"   ? &flags.worker_image
+                                : name == "--health-address" ? &flags.health_address
+                                                             : nullptr;
+    if (target == nullptr) return fail(Code::kInvalid, "unknown flag " + name);
+    if (!value && i + 1 == arguments.size()) return fail(Code::kInvalid, name + " needs a value");
+    *target = value ? *value : arguments[++i];
+  }
+  return flags;
+}
+
+Result<http::ServerOptions> health_options(const std::string& address) {
+  const auto colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool is_number = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number || std::stoi(port) > 65535) {
+    return fail(Code::kInvalid, "--health-address must be ADDRESS:PORT, not \"" + address + "\"");
+  }
+  http::ServerOptions options;
+  options.address = address.substr(0, colon);
+  options.port = static_cast<std::uint16_t>(std::stoi(port));
+  return options;
+}
+
+http::Response answer(const controller::Operator& running, const std::string& path) {
+  const auto probe = [](bool is_good, const char* text) {
+    return http::Response{.status = is_good ? 200 : 503, .body = std::string(text) + "\n"};
+  };
+  if (path == "/healthz") return probe(running.is_alive(), "the controller thread turns");
+  if (path == "/readyz") return probe(running.is_synced(), "the caches are filled");
+  if (path == "/metrics") {
+    return {.status = 200,
+            .content_type = "text/plain; version=0.0.4; charset=utf-8",
+            .body = running.metrics()};
+  }
+  return {.status = 404, .body = "try /healthz, /readyz or /metrics\n"};
+}
+
+// Blocked before any thread exists, so that only wait_for_signal() sees them.
+sigset_t stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
+  PAWL_TRY(config, flags.kubeconfig.empty() ? kube::in_cluster_config()
+                                            : kube::load_kubeconfig(flags.kubeconfig));
+  PAWL_TRY(health, health_options(flags.health_address));
+  PAWL_TRY(transport, kube::make_transport(config, clock, {.user_agent = "pawl-operator/0.1.0"}));
+
+  controller::OperatorOptions options;
+  options.ns = flags.ns;
+  options.children.launcher_image = flags.launcher_image;
+  options.children.native_worker_image = flags.worker_image;
+  controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
+  PAWL_TRY(server, http::Server::start(health, [&](http::Request request, http::Reply reply) {
+             reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));
+           }));
+  running.start();
+  log.info("started",
+           {{"server", config.server}, {"namespace", flags.ns}, {"health_port", server->port()}});
+
+  const sigset_t signals = stop_signals();
+  int signal_number = 0;
+  sigwait(&signals, &signal_number);
+  log.info("stopping", {{"signal", signal_number}});
+  server.reset();
+  running.stop();
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  const sigset_t signals = stop_signals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  os::ignore_sigpipe();
+  kube::initialise_http();
+  const std::vector<std::string> arguments(values + 1, values + count);
+  if (!arguments.empty() && arguments.front() == "--help") {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  const auto flags = read_flags(arguments);
+  if (!flags) {
+    std::fprintf(stderr, "%s\n%s", flags.error().message.c_str(), kUsage);
+    return 2;
+  }
+  const RealClock clock;
+  Log log(clock, os::write_stderr);
+  const auto result = run(*flags, clock, log);
+  if (result) return *result;
+  log.error("cannot_start",
+            {{"code", code_name(result.error().code)}, {"message", result.error().message}});
+  return 1;
+}

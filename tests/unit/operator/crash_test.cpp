@@ -1,0 +1,90 @@
+// Every prefix of every plan, followed by a crash, leads to the same end (Sieve's
+// intermediate-state bugs, B06, B39).
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/operator/world.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using std::chrono::seconds;
+
+namespace {
+
+struct Scenario {
+  std::string name;
+  std::function<void(World&)> run;
+};
+
+std::vector<Scenario> scenarios() {
+  const auto start = [](World& world) { world.settle(seconds{120}); };
+  const auto suspend = [](World& world, bool value) {
+    world.set_spec([value](auto& spec) { spec.is_suspended = value; });
+    world.settle(seconds{120});
+  };
+  return {
+      {"complete",
+       [=](World& world) {
+         start(world);
+         world.succeed_all();
+         world.settle(seconds{120});
+       }},
+      {"fail, restart, complete",
+       [=](World& world) {
+         start(world);
+         world.fail(1, 1, "Error");
+         world.settle(seconds{120});
+         world.succeed_all();
+         world.settle(seconds{120});
+       }},
+      {"deleted pod, then too many failures",
+       [=](World& world) {
+         world.set_spec([](auto& spec) { spec.max_restarts = 1; });
+         start(world);
+         world.delete_pod(0);
+         world.settle(seconds{120});
+         for (int i = 0; i < 2; ++i) {
+           world.fail(0, 1, "Error");
+           world.settle(seconds{120});
+         }
+       }},
+      {"suspend and resume",
+       [=](World& world) {
+         start(world);
+         suspend(world, true);
+         suspend(world, false);
+         world.succeed_all();
+         world.settle(seconds{120});
+       }},
+      {"resize, ttl",
+       [=](World& world) {
+         world.set_spec([](auto& spec) { spec.ttl_seconds_after_finished = 60; });
+         start(world);
+         world.set_spec([](auto& spec) { spec.replicas = 3; });
+         world.settle(seconds{120});
+         world.succeed_all();
+         world.settle(seconds{120});
+       }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("crash: after any prefix of any plan the job comes to the same end",
+          "[core][B06][B14][B39]") {
+  for (const Scenario& scenario : scenarios()) {
+    World reference(2);
+    scenario.run(reference);
+    REQUIRE(reference.broken.empty());
+    REQUIRE(reference.actions_done > 10);
+    for (int crash_after = 0; crash_after < reference.actions_done; ++crash_after) {
+      INFO(scenario.name << ", crash after action " << crash_after);
+      World world(2);
+      world.actions_until_crash = crash_after;
+      scenario.run(world);
+      CHECK(world.text() == reference.text());
+      CHECK(world.pods_created == reference.pods_created);
+      CHECK(world.broken.empty());
+      REQUIRE_FALSE(world.actions_until_crash);  // the crash did happen
+    }
+  }
+}

@@ -1,0 +1,308 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "operator/core/steps.h"
+#include "tests/unit/operator/world.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using std::chrono::seconds;
+
+TEST_CASE("restart: a failed member restarts the whole gang and spends the budget",
+          "[core][I4][I5]") {
+  World world(2);
+  world.settle();
+  world.fail(1, 1, "Error");
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 1 free 0 ready 2/2 live 2 Error=1");
+  CHECK(world.job.status.last_failure->rank == 1);
+  CHECK(world.job.status.last_failure->exit_code == 1);
+  CHECK(world.job.status.last_failure->log_tail == "last words of 1");
+  CHECK(world.job.status.last_failure->pod == "gpt-1-1-0");
+  CHECK(world.job.status.last_failure->node == "node-a");
+  CHECK(world.condition("Restarting") == "False");
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("restart: maxRestarts is spent exactly, then the job fails and keeps no pod running",
+          "[core][I5]") {
+  World world(2);
+  world.set_spec([](auto& spec) { spec.max_restarts = 2; });
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    world.settle(seconds{120});
+    REQUIRE(world.job.status.attempt == attempt);
+    REQUIRE(world.job.status.phase == "Running");
+    world.fail(0, 1, "Error");
+  }
+  world.settle(seconds{120});
+  CHECK(world.text() == "Failed attempt 3 counted 2 free 0 ready 0/2 live 0 Error=2");
+  CHECK(world.condition("FailureTarget") == "True");
+  CHECK(world.job.status.message ==
+        "rank 0 (pod gpt-3-0-0 on node node-a) ended with exit code 1; 2 of 2 restarts used");
+  CHECK(world.job.status.reason == "MaxRestartsReached");
+}
+
+TEST_CASE("restart: preemption, eviction, deletion and lost nodes do not spend the budget",
+          "[core][I6][B26]") {
+  struct Case {
+    std::string cause;
+    std::function<void(api::PodView&)> happens;
+  };
+  const std::vector<Case> cases{
+      {"Deleted", [](auto& pod) { pod.meta.deletion_time = TimePoint{}; }},
+      {"Preempted",
+       [](auto& pod) {
+         pod.meta.deletion_time = TimePoint{};
+         pod.has_disruption_target = true;
+         pod.disruption_reason = "PreemptionByScheduler";
+       }},
+      {"Evicted",
+       [](auto& pod) {
+         pod.phase = api::PodPhase::kFailed;
+         pod.reason = "Evicted";
+         pod.message = "The node was low on resource: memory.";
+         pod.exit_code = 137;
+       }},
+      {"NodeLost",
+       [](auto& pod) {
+         pod.meta.deletion_time = TimePoint{};
+         pod.has_disruption_target = true;
+         pod.disruption_reason = "DeletionByTaintManager";
+       }},
+      {"NodeLost",
+       [](auto& pod) {
+         pod.phase = api::PodPhase::kFailed;
+         pod.reason = "NodeShutdown";
+       }},
+      {"NodeRefused",
+       [](auto& pod) {
+         pod.phase = api::PodPhase::kFailed;
+         pod.reason = "OutOfcpu";
+       }},
+  };
+  for (const Case& each : cases) {
+    INFO(each.cause);
+    World world(2);
+    world.set_spec([](auto& spec) { spec.max_restarts = 0; });
+    world.settle();
+    each.happens(world.pod(1));
+    world.settle(seconds{60});
+    CHECK(world.text() ==
+          "Running attempt 2 counted 0 free 1 ready 2/2 live 2 " + each.cause + "=1");
+    CHECK(world.broken.empty());
+  }
+}
+
+TEST_CASE("restart: a pod that vanished is looked for before it is believed lost",
+          "[core][I7][B04]") {
+  World world(2);
+  world.settle();
+  const api::PodView pod = world.pod(0);
+  world.pods.erase(pod.meta.name);
+  const core::Plan plan = world.plan();
+  REQUIRE(plan.actions.size() >= 2);
+  CHECK(std::get<core::ConfirmGone>(plan.actions[0]) ==
+        core::ConfirmGone{core::ObjectKind::kPod, pod.meta.name, pod.meta.uid});
+  CHECK(std::get<core::PatchStatus>(plan.actions[1]).after.attempt == 2);
+  // It is still there; the cache was behind: nothing happens.
+  world.pods[pod.meta.name] = pod;
+  CHECK_FALSE(world.apply(plan.actions[0]));
+}
+
+TEST_CASE("restart: an out-of-memory kill counts and is named", "[core][I5]") {
+  World world(2);
+  world.settle();
+  world.fail(0, 137);
+  world.pod(0).terminated_reason = "OOMKilled";
+  world.settle(seconds{60});
+  CHECK(world.job.status.restarts.by_cause.at("OOM") == 1);
+  CHECK(world.job.status.restarts.counted == 1);
+}
+
+TEST_CASE("restart: victims are never blamed when a culprit is known, whoever is seen first",
+          "[core][I8]") {
+  World world(3);
+  world.settle();
+  world.fail(0, 75, "Victim");
+  world.settle();
+  CHECK(world.job.status.attempt == 1);  // waits for the culprit
+  CHECK(world.job.status.reason == "MemberLost");
+  world.fail(2, 1, "Error");
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.last_failure->rank == 2);
+  CHECK(world.job.status.restarts.counted == 1);
+}
+
+TEST_CASE("restart: the gang's report names the culprit that no pod shows", "[core][I8]") {
+  World world(2);
+  world.settle();
+  world.report(10);
+  api::Failure lost;
+  lost.rank = 1;
+  lost.cause = "NodeLost";
+  lost.attempt = 1;
+  lost.pod_uid = world.pod(1).meta.uid;
+  lost.pod = "gpt-1-1-0";
+  world.group->status.failures.push_back(lost);
+  world.fail(0, 75, "Victim");
+  world.settle(seconds{60});
+  CHECK(world.job.status.last_failure->cause == "NodeLost");
+  CHECK(world.job.status.restarts.free == 1);
+  CHECK(world.job.status.attempt == 2);
+}
+
+TEST_CASE("restart: only victims: free, after a bounded wait", "[core][I8]") {
+  World world(2);
+  world.settle();
+  world.fail(0, 75);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 2/2 live 2 Retry=1");
+}
+
+TEST_CASE("restart: exit code 93 fails the job at once", "[core][I5]") {
+  World world(2);
+  world.settle();
+  world.fail(0, 93, "Error");
+  world.settle(seconds{60});
+  CHECK(world.job.status.phase == "Failed");
+  CHECK(world.job.status.reason == "FatalExit");
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.live_pods() == 0);
+}
+
+TEST_CASE("restart: three attempts in a row without progress end a job that tells its progress",
+          "[core][I12]") {
+  World world(1, api::RuntimeKind::kNative);
+  world.set_spec([](auto& spec) { spec.max_restarts = 100; });
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    world.settle(seconds{120});
+    REQUIRE(world.job.status.attempt == attempt);
+    world.fail(0, 1, "Error");
+  }
+  world.settle(seconds{120});
+  CHECK(world.job.status.phase == "Failed");
+  CHECK(world.job.status.reason == "NoProgress");
+}
+
+TEST_CASE("restart: a newer checkpoint starts the count again; disruptions do not count",
+          "[core][I12]") {
+  World world(1, api::RuntimeKind::kNative);
+  world.set_spec([](auto& spec) { spec.max_restarts = 100; });
+  for (int attempt = 1; attempt <= 12; ++attempt) {
+    world.settle(seconds{120});
+    REQUIRE(world.job.status.attempt == attempt);
+    if (attempt % 2 == 0) world.report(attempt * 10, attempt * 10);
+    if (attempt % 3 == 0) {
+      world.delete_pod(0);
+    } else {
+      world.fail(0, 1, "Error");
+    }
+  }
+  world.settle(seconds{120});
+  CHECK(world.job.status.phase == "Running");
+  CHECK(world.job.status.attempt == 13);
+}
+
+TEST_CASE("restart: an image that tells no progress keeps its whole budget", "[core][I12]") {
+  World world(1, api::RuntimeKind::kCustom);
+  world.set_spec([](auto& spec) { spec.max_restarts = 5; });
+  for (int attempt = 1; attempt <= 6; ++attempt) {
+    world.settle(seconds{120});
+    REQUIRE(world.job.status.attempt == attempt);
+    world.fail(0, 1, "Error");
+  }
+  world.settle(seconds{120});
+  CHECK(world.job.status.reason == "MaxRestartsReached");
+}
+
+TEST_CASE("restart: counted restarts wait longer each time, by a wake-up", "[core][I5][B43]") {
+  core::Policy policy;
+  api::Failure failure;
+  failure.cause = "Error";
+  const std::vector<int> expected{1, 1, 2, 4, 8, 16, 32, 60, 60};
+  for (int i = 0; i < static_cast<int>(expected.size()); ++i) {
+    CHECK(core::backoff_after(failure, i, policy) ==
+          seconds{expected[static_cast<std::size_t>(i)]});
+  }
+  failure.cause = "Preempted";
+  CHECK(core::backoff_after(failure, 5, policy) == seconds{0});
+
+  World world(1);
+  world.settle();
+  world.fail(0, 1, "Error");
+  const TimePoint failed_at = world.now;
+  world.settle();  // no time passes
+  CHECK(world.pods.empty());
+  CHECK(world.job.status.phase == "Restarting");
+  CHECK(world.plan().wake_up == failed_at + seconds{1});
+}
+
+TEST_CASE("restart: nothing is created while an older pod may still run", "[core][I4][B29]") {
+  World world(2);
+  world.settle();
+  world.is_kubelet_on = false;
+  world.fail(0, 1, "Error");
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.pods.size() == 1);  // the old neighbour terminates
+  CHECK(world.pods.begin()->second.meta.deletion_time.has_value());
+  CHECK(world.job.status.reason == "WaitingForPods");
+  CHECK(world.group->spec.attempt == 2);  // so that the old one learns that it is void
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.pods.size() == 2);
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("resize: another size is a free restart; before anything ran it is none", "[core][I17]") {
+  World world(2);
+  world.settle();
+  world.set_spec([](auto& spec) { spec.replicas = 3; });
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 3/3 live 3 Resized=1");
+
+  World early(2);
+  early.is_kubelet_on = false;
+  early.apply(early.plan().actions[0]);
+  early.group = api::WorkerGroup{};
+  early.group->meta.name = "gpt";
+  early.group->meta.resource_version = "7";
+  early.group->meta.owners = {{"", "", "", "job-uid", true}};
+  early.group->spec.attempt = 1;
+  early.group->spec.target_members = 2;
+  early.group->spec.pods = {{0, "gpt-1-0-0", "", 0, 0}, {1, "gpt-1-1-0", "", 0, 1}};
+  early.set_spec([](auto& spec) { spec.replicas = 1; });
+  early.settle();
+  CHECK(early.job.status.attempt == 1);
+  CHECK(early.group->spec.target_members == 1);
+  CHECK(early.pods.size() == 1);
+}
+
+TEST_CASE(
+    "record: a deleted WorkerGroup or a lost status leads to an attempt above all that was seen",
+    "[core][I18]") {
+  World world(2);
+  world.settle();
+  world.group.reset();
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 2/2 live 2 RecordLost=1");
+
+  World cleared(2);
+  cleared.settle();
+  cleared.fail(0, 1, "Error");
+  cleared.settle(seconds{60});
+  REQUIRE(cleared.job.status.attempt == 2);
+  cleared.job.status = {};
+  cleared.settle(seconds{60});
+  CHECK(cleared.job.status.attempt == 3);
+  CHECK(cleared.job.status.phase == "Running");
+  CHECK(cleared.broken.empty());
+}
+
+TEST_CASE("restart: labels that somebody edited change nothing", "[core][B25]") {
+  World world(2);
+  world.settle();
+  world.pod(0).meta.labels.clear();
+  world.pod(1).meta.labels = {{"pawl.dev/attempt", "banana"}};
+  CHECK(world.plan().actions.empty());
+}

@@ -1,0 +1,129 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/operator/world.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using std::chrono::seconds;
+
+namespace {
+
+void set_suspended(World& world, bool value) {
+  world.set_spec([value](auto& spec) { spec.is_suspended = value; });
+}
+
+}  // namespace
+
+TEST_CASE("suspend: a job created suspended makes nothing", "[core][I19]") {
+  World world;
+  set_suspended(world, true);
+  world.settle();
+  CHECK(world.text() == "Suspended attempt 0 counted 0 free 0 ready 0/2 live 0");
+  CHECK(world.children.empty());
+  CHECK_FALSE(world.group);
+  CHECK(world.condition("Suspended") == "True");
+  set_suspended(world, false);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
+}
+
+TEST_CASE("suspend: the gang is asked to save, and left alone until it has left", "[core][I19]") {
+  World world;
+  world.settle();
+  set_suspended(world, true);
+  world.settle();
+  CHECK(world.group->spec.is_stopping);
+  CHECK(world.live_pods() == 2);
+  CHECK(world.job.status.phase == "Running");
+  CHECK(world.job.status.reason == "Suspending");
+  world.report(50, 50);
+  world.fail(0, 86);
+  world.fail(1, 86);
+  world.settle();
+  CHECK(world.text() == "Suspended attempt 1 counted 0 free 0 ready 0/2 live 0");
+  CHECK(world.pods.empty());
+  CHECK(world.job.status.checkpoint->step == 50);
+  CHECK(world.job.status.message.find("saved at step 50") != std::string::npos);
+}
+
+TEST_CASE("suspend: who does not leave in time is deleted", "[core][I19]") {
+  World world;
+  world.settle();
+  set_suspended(world, true);
+  world.settle(seconds{29});
+  CHECK(world.live_pods() == 2);
+  world.settle(seconds{2});
+  CHECK(world.job.status.phase == "Suspended");
+  CHECK(world.pods.empty());
+}
+
+TEST_CASE("suspend: a gang that never ran has nothing to save", "[core][I19]") {
+  World world;
+  world.is_kubelet_on = false;
+  world.settle();
+  set_suspended(world, true);
+  world.settle();
+  world.finish_terminating();
+  world.settle();
+  CHECK(world.job.status.phase == "Suspended");
+  CHECK_FALSE(world.group->spec.is_stopping);
+}
+
+TEST_CASE("resume: another attempt, never a restart, and the clock starts again",
+          "[core][I20][B42]") {
+  World world;
+  world.settle();
+  const auto first_start = world.job.status.start_time;
+  set_suspended(world, true);
+  world.settle(seconds{40});
+  world.now += seconds{1000};
+  set_suspended(world, false);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 2/2 live 2");
+  CHECK(world.job.status.start_time > first_start);
+  CHECK_FALSE(world.group->spec.is_stopping);
+  CHECK(world.condition("Suspended") == "False");
+  CHECK(world.events ==
+        std::vector<std::string>{"Started", "Running", "Suspended", "Resumed", "Running"});
+}
+
+TEST_CASE("suspend: a change of mind in the middle is carried through, then resumed",
+          "[core][I19]") {
+  World world;
+  world.settle();
+  set_suspended(world, true);
+  world.settle();
+  set_suspended(world, false);
+  world.settle();
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.group->spec.is_stopping);
+  world.fail(0, 86);
+  world.fail(1, 86);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 2/2 live 2");
+}
+
+TEST_CASE("suspend: members that finish meanwhile complete the job", "[core][I9]") {
+  World world;
+  world.settle();
+  set_suspended(world, true);
+  world.settle();
+  world.succeed_all();
+  world.settle();
+  CHECK(world.job.status.phase == "Complete");
+}
+
+TEST_CASE("suspend: during a back-off nothing is left to wait for", "[core][I19]") {
+  World world;
+  world.settle();
+  world.fail(0, 1, "Error");
+  world.settle();
+  REQUIRE(world.job.status.phase == "Restarting");
+  set_suspended(world, true);
+  world.settle();
+  CHECK(world.job.status.phase == "Suspended");
+  CHECK(world.condition("Restarting") == "False");
+  set_suspended(world, false);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 3 counted 1 free 0 ready 2/2 live 2 Error=1");
+}

@@ -1,0 +1,287 @@
+#include "tests/unit/operator/world.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+
+namespace pawl::test {
+
+using namespace api;
+
+namespace {
+
+constexpr char kTemplate[] =
+    R"({"spec":{"containers":[{"name":"worker","image":"example/train:1","command":["/train"]}]}})";
+
+OwnerReference owner_of(const TrainingJob& job) {
+  return {kApiVersion, "TrainingJob", job.meta.name, job.meta.uid, true};
+}
+
+struct Applier {
+  World& world;
+  std::function<void(const core::PatchStatus&)> patch_status;
+  std::function<void(ObjectMeta&)> touch;
+  std::function<void(const core::CreatePod&)> check;
+  std::function<std::string()> new_uid;
+
+  bool operator()(const core::ConfirmGone& action) const {
+    if (action.kind == core::ObjectKind::kWorkerGroup) return !world.group;
+    const auto found = world.pods.find(action.name);
+    return found == world.pods.end() || found->second.meta.uid != action.uid;
+  }
+  bool operator()(const core::PatchStatus& action) const {
+    if (action.resource_version != world.job.meta.resource_version) return false;
+    patch_status(action);
+    return true;
+  }
+  bool operator()(const core::CreateChild& action) const {
+    world.children.insert(core::kind_name(action.kind));
+    return true;
+  }
+  bool operator()(const core::CreateGroup& action) const {
+    if (world.group) return false;
+    if (world.children.size() != 4) world.broken.push_back("WorkerGroup before its siblings");
+    WorkerGroup group;
+    group.meta.name = world.job.meta.name;
+    group.meta.uid = new_uid();
+    group.meta.owners = {owner_of(world.job)};
+    group.spec = action.spec;
+    touch(group.meta);
+    world.group = group;
+    ++world.group_writes;
+    return true;
+  }
+  bool operator()(const core::PatchGroup& action) const {
+    if (!world.group || action.resource_version != world.group->meta.resource_version) return false;
+    if (action.after.attempt < world.group->spec.attempt) {
+      world.broken.push_back("WorkerGroup.spec.attempt went back");
+    }
+    world.group->spec = action.after;
+    touch(world.group->meta);
+    world.group = decode_worker_group(encode_worker_group(*world.group)).value();
+    ++world.group_writes;
+    return true;
+  }
+  bool operator()(const core::CreatePod& action) const {
+    check(action);
+    if (world.pods.contains(action.name)) return true;  // AlreadyExists, ours
+    PodView pod;
+    pod.meta.name = action.name;
+    pod.meta.uid = new_uid();
+    pod.meta.owners = {owner_of(world.job)};
+    touch(pod.meta);
+    world.pods[action.name] = pod;
+    ++world.pods_created;
+    return true;
+  }
+  bool operator()(const core::DeletePod& action) const {
+    const auto found = world.pods.find(action.name);
+    if (found == world.pods.end() || found->second.meta.uid != action.uid) return true;
+    if (core::is_terminal(found->second)) {
+      world.pods.erase(found);
+    } else if (!found->second.meta.deletion_time) {
+      found->second.meta.deletion_time = world.now;
+    }
+    return true;
+  }
+  bool operator()(const core::DeleteOrphan&) const { return true; }
+  bool operator()(const core::DeleteJob& action) const {
+    if (action.uid != world.job.meta.uid) world.broken.push_back("deleted another job");
+    world.is_job_gone = true;
+    return true;
+  }
+  bool operator()(const core::EmitEvent& action) const {
+    world.events.push_back(action.reason);
+    return true;
+  }
+};
+
+}  // namespace
+
+World::World(int replicas, RuntimeKind kind) {
+  job.meta.name = "gpt";
+  job.meta.ns = "team";
+  job.meta.uid = "job-uid";
+  job.meta.generation = 1;
+  job.spec.replicas = replicas;
+  job.spec.runtime_kind = kind;
+  job.spec.template_json = kTemplate;
+  touch(job.meta);
+}
+
+core::Plan World::plan() const {
+  core::Observed seen;
+  seen.job = &job;
+  seen.group = group ? &*group : nullptr;
+  for (const auto& [name, pod] : pods) seen.pods.push_back(&pod);
+  seen.refusal = refusal;
+  seen.status_written_at = status_written_at;
+  return core::plan(seen, policy, now);
+}
+
+void World::patch_status(const core::PatchStatus& patch) {
+  const TrainingJobStatus before = job.status;
+  job.status = patch.after;
+  touch(job.meta);
+  const std::int64_t generation = job.meta.generation;
+  job = decode_training_job(encode_training_job(job)).value();
+  job.meta.generation = generation;
+  ++status_writes;
+  status_written_at = now;
+  if (before.attempt > job.status.attempt) broken.push_back("status.attempt went back");
+  if (before.restarts.counted > job.status.restarts.counted)
+    broken.push_back("a restart was forgotten");
+}
+
+// The gang invariants, checked at every creation.
+void World::check_pod_creation(const core::CreatePod& create) {
+  if (create.attempt != job.status.attempt)
+    broken.push_back("pod of an attempt that is not persisted");
+  const bool is_recorded = group && std::ranges::any_of(group->spec.pods, [&](const auto& slot) {
+                             return slot.name == create.name;
+                           });
+  if (!is_recorded) broken.push_back("pod without a persisted intent: " + create.name);
+  for (const auto& [name, other] : pods) {
+    const auto identity = core::parse_pod_name(job.meta.name, name);
+    if (identity && identity->attempt < create.attempt && !core::is_terminal(other)) {
+      broken.push_back(create.name + " was created beside " + name);
+    }
+  }
+}
+
+bool World::apply(const core::Action& action) {
+  const Applier applier{*this, [this](const auto& patch) { patch_status(patch); },
+                        [this](ObjectMeta& meta) { touch(meta); },
+                        [this](const auto& create) { check_pod_creation(create); },
+                        [this] { return "uid-" + std::to_string(++uid_); }};
+  return std::visit(applier, action);
+}
+
+void World::settle(std::chrono::seconds horizon) {
+  const TimePoint end = now + horizon;
+  for (int i = 0; i < 500 && !is_job_gone; ++i) {
+    const core::Plan next = plan();
+    for (const core::Action& action : next.actions) {
+      if (actions_until_crash && *actions_until_crash == actions_done) {
+        actions_until_crash.reset();
+        status_written_at.reset();
+        break;
+      }
+      ++actions_done;
+      if (!apply(action)) break;
+    }
+    if (!next.actions.empty()) continue;
+    if (is_kubelet_on && kubelet()) continue;
+    if (!next.wake_up || *next.wake_up > end) {
+      now = std::max(now, end);
+      return;
+    }
+    now = std::max(*next.wake_up, now + std::chrono::milliseconds{1});
+  }
+  if (!is_job_gone) broken.push_back("it never came to rest");
+}
+
+// Eligible pods run and become ready, terminating ones go.
+bool World::kubelet() {
+  bool has_changed = false;
+  for (auto& [name, pod] : pods) {
+    const bool is_eligible = group && std::ranges::any_of(group->spec.pods, [&](const auto& slot) {
+                               return slot.uid == pod.meta.uid;
+                             });
+    if (is_eligible && pod.phase == PodPhase::kPending && !pod.meta.deletion_time) {
+      pod.phase = PodPhase::kRunning;
+      pod.node = "node-a";
+      pod.is_ready = true;
+      has_changed = true;
+    }
+  }
+  const auto count = std::erase_if(pods, [](const auto& item) {
+    return item.second.meta.deletion_time && !core::is_terminal(item.second);
+  });
+  return has_changed || count > 0;
+}
+
+PodView& World::pod(int slot) { return named(pod_name(job, job.status.attempt, slot, 0)); }
+
+void World::run_all() {
+  for (auto& [name, pod] : pods) {
+    if (core::is_terminal(pod) || pod.meta.deletion_time) continue;
+    pod.phase = PodPhase::kRunning;
+    pod.is_ready = true;
+  }
+}
+
+void World::succeed(int slot) {
+  PodView& view = pod(slot);
+  view.phase = PodPhase::kSucceeded;
+  view.is_ready = false;
+  view.exit_code = 0;
+}
+
+void World::succeed_all() {
+  for (int slot = 0; slot < job.spec.replicas; ++slot) succeed(slot);
+}
+
+void World::fail(int slot, int exit_code, const std::string& cause) {
+  PodView& view = pod(slot);
+  view.phase = PodPhase::kFailed;
+  view.is_ready = false;
+  view.exit_code = exit_code;
+  if (cause.empty()) return;
+  Failure failure;
+  failure.rank = slot;
+  failure.exit_code = exit_code;
+  failure.cause = cause;
+  failure.log_tail = "last words of " + std::to_string(slot);
+  view.termination_message = encode_termination(failure);
+}
+
+void World::delete_pod(int slot) { pod(slot).meta.deletion_time = now; }
+
+void World::finish_terminating() {
+  std::erase_if(pods, [](const auto& item) { return item.second.meta.deletion_time.has_value(); });
+}
+
+void World::report(std::int64_t step, std::optional<std::int64_t> checkpoint_step) {
+  WorkerGroupStatus& status = group->status;
+  status.attempt = job.status.attempt;
+  status.generation = std::max<std::int64_t>(1, status.generation);
+  status.progress = Progress{.step = step, .total_steps = 1000};
+  if (checkpoint_step) status.checkpoint = CheckpointStatus{.step = *checkpoint_step};
+  touch(group->meta);
+}
+
+void World::set_spec(const std::function<void(TrainingJobSpec&)>& change) {
+  change(job.spec);
+  ++job.meta.generation;
+  touch(job.meta);
+}
+
+std::string World::condition(const std::string& type) const {
+  for (const Condition& condition : job.status.conditions) {
+    if (condition.type == type) return condition.status;
+  }
+  return "";
+}
+
+std::string World::text() const {
+  const TrainingJobStatus& status = job.status;
+  std::string out = status.phase + " attempt " + std::to_string(status.attempt) + " counted " +
+                    std::to_string(status.restarts.counted) + " free " +
+                    std::to_string(status.restarts.free) + " ready " + status.ready + " live " +
+                    std::to_string(live_pods()) + (is_job_gone ? " gone" : "");
+  for (const auto& [cause, count] : status.restarts.by_cause) {
+    out += " " + cause + "=" + std::to_string(count);
+  }
+  return out;
+}
+
+int World::live_pods() const {
+  return static_cast<int>(std::ranges::count_if(
+      pods, [](const auto& item) { return !core::is_terminal(item.second); }));
+}
+
+}  // namespace pawl::test

@@ -1,0 +1,74 @@
+// A tiny world for tests of plan(): one job, its children, a kubelet that does what it is told, a
+// clock that jumps. It applies actions as the API server would (resourceVersion and UID
+// preconditions, graceful deletion) and passes every object through the codec, so that what does
+// not survive JSON shows as a write that never ends. Leaves out: other jobs, garbage collection,
+// admission, caches that lag.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/core/plan.h"
+#include "operator/core/pods.h"
+
+namespace pawl::test {
+
+class World {
+ public:
+  explicit World(int replicas = 2, api::RuntimeKind kind = api::RuntimeKind::kCustom);
+
+  api::TrainingJob job;
+  std::optional<api::WorkerGroup> group;
+  std::map<std::string, api::PodView> pods;
+  std::set<std::string> children;   // kinds
+  std::vector<std::string> events;  // "Reason", in the order of creation
+  core::Policy policy;
+  TimePoint now{std::chrono::seconds{1'800'000'000}};
+  std::optional<core::Refusal> refusal;
+  std::optional<TimePoint> status_written_at;
+  bool is_job_gone = false;
+  bool is_kubelet_on = true;
+
+  // What happened.
+  int status_writes = 0, group_writes = 0, pods_created = 0;
+  std::vector<std::string> broken;  // what a correct operator never does
+
+  core::Plan plan() const;
+  // False: refused, as by a precondition that does not hold.
+  bool apply(const core::Action& action);
+  // Operator and kubelet until nothing moves, while `horizon` passes in jumps from wake-up to
+  // wake-up.
+  void settle(std::chrono::seconds horizon = std::chrono::seconds{0});
+  // The operator dies after this many further actions, in the middle of a plan, once.
+  std::optional<int> actions_until_crash;
+  int actions_done = 0;
+
+  // The environment. Slots are of the job's present attempt.
+  api::PodView& pod(int slot);
+  void run_all();
+  void succeed(int slot);
+  void succeed_all();
+  void fail(int slot, int exit_code, const std::string& cause = "");
+  void delete_pod(int slot);  // by a user: it starts to terminate
+  void finish_terminating();  // the kubelet is done with them
+  void report(std::int64_t step, std::optional<std::int64_t> checkpoint_step = std::nullopt);
+  void set_spec(const std::function<void(api::TrainingJobSpec&)>& change);
+
+  std::string condition(const std::string& type) const;  // "True", "False" or ""
+  std::string text() const;                              // status without times, for comparing ends
+  int live_pods() const;                                 // not terminal
+
+ private:
+  void touch(api::ObjectMeta& meta) { meta.resource_version = std::to_string(++revision_); }
+  void patch_status(const core::PatchStatus& patch);
+  void check_pod_creation(const core::CreatePod& create);
+  bool kubelet();
+  api::PodView& named(const std::string& name) { return pods.at(name); }
+  std::uint64_t revision_ = 100, uid_ = 0;
+};
+
+}  // namespace pawl::test
