@@ -36,6 +36,17 @@ std::size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(text.substr(i));
+    if (length == 0) out += "\xef\xbf\xbd";
+    out.append(text.substr(i, length));
+    i += length == 0 ? 1 : length;
+  }
+  return out;
+}
+
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {

@@ -48,5 +48,7 @@ class Log {
 
 // `text` as a JSON string with its quotes; invalid UTF-8 bytes become U+FFFD.
 std::string json_quote(std::string_view text);
+// `text` with each byte that is no valid UTF-8 replaced by U+FFFD.
+std::string replace_invalid_utf8(std::string_view text);
 
 }  // namespace pawl

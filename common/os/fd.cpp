@@ -83,25 +83,36 @@ Status set_nonblocking(int fd, bool on) {
   return {};
 }
 
-Result<Fd> connect_tcp(const std::string& address, std::uint16_t port,
-                       std::chrono::milliseconds timeout) {
+Result<Fd> start_connect_tcp(const std::string& address, std::uint16_t port) {
   PAWL_TRY(endpoint, endpoint_of(address, port));
   PAWL_TRY(fd, open_stream_socket(endpoint));
-  const std::string where = "connect to " + join_host_port(address, port);
   PAWL_TRY_VOID(set_nonblocking(fd.get(), true));
-  if (::connect(fd.get(), endpoint.get(), endpoint.length) != 0) {
-    if (errno != EINPROGRESS) return fail(Code::kUnavailable, where + ": " + errno_text());
-    pollfd waiting{fd.get(), POLLOUT, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(timeout.count()));
-    if (ready <= 0) return fail(Code::kUnavailable, where + ": timed out");
-    int error = 0;
-    socklen_t length = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) return fail(Code::kUnavailable, where + ": " + errno_text(error));
-  }
-  PAWL_TRY_VOID(set_nonblocking(fd.get(), false));
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(fd.get(), endpoint.get(), endpoint.length) != 0 && errno != EINPROGRESS) {
+    return fail(Code::kUnavailable, "connect to " + join_host_port(address, port) + ": " + errno_text());
+  }
+  return fd;
+}
+
+Status connect_error(int fd) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return fail(Code::kUnavailable, "connect: " + errno_text(error));
+  return {};
+}
+
+Result<Fd> connect_tcp(const std::string& address, std::uint16_t port,
+                       std::chrono::milliseconds timeout) {
+  PAWL_TRY(fd, start_connect_tcp(address, port));
+  const std::string where = "connect to " + join_host_port(address, port);
+  pollfd waiting{fd.get(), POLLOUT, 0};
+  const int ready = ::poll(&waiting, 1, static_cast<int>(timeout.count()));
+  if (ready <= 0) return fail(Code::kUnavailable, where + ": timed out");
+  const Status connected = connect_error(fd.get());
+  if (!connected) return fail_with(connected.error(), where);
+  PAWL_TRY_VOID(set_nonblocking(fd.get(), false));
   return fd;
 }
 

@@ -35,6 +35,10 @@ class Fd {
 // A listening TCP socket on `address` ("0.0.0.0", "127.0.0.1", "::"), port 0 = any; close-on-exec, SO_REUSEADDR.
 Result<Fd> listen_tcp(const std::string& address, std::uint16_t port, int backlog = 128);
 Result<std::uint16_t> local_port(int fd);
+// Begins to connect to a numeric address; non-blocking, TCP_NODELAY, close-on-exec. Writable when it is decided;
+// connect_error() then says how.
+Result<Fd> start_connect_tcp(const std::string& address, std::uint16_t port);
+Status connect_error(int fd);
 // Connects to a numeric IPv4 or IPv6 address within `timeout`; TCP_NODELAY, close-on-exec, blocking afterwards.
 Result<Fd> connect_tcp(const std::string& address, std::uint16_t port, std::chrono::milliseconds timeout);
 Status set_nonblocking(int fd, bool on);

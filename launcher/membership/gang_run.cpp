@@ -47,7 +47,7 @@ void Gang::on_record(std::uint64_t read_id) {
     end(StopReason::kStale, false, "attempt " + std::to_string(newest) + " has begun");
     return;
   }
-  if (!publishing_ || publishing_->is_sent || read_id != publishing_->read_id) return;
+  if (!publishing_ || publishing_->is_sent || read_id < publishing_->read_id) return;
   // The fence before the manifest: still our attempt, our generation, our leadership.
   const bool is_ours = ctx_.is_leader() && proposal_ &&
                        ctx_.record->status.generation == proposal_->generation;

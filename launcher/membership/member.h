@@ -37,7 +37,7 @@ class Member {
 
  private:
   struct Process {
-    bool is_running = false, was_told = false, is_welcomed = false;
+    bool is_running = false, is_welcomed = false;
     std::optional<int> exit_code;
     std::optional<api::channel::Hello> hello;
   };

@@ -13,8 +13,7 @@ void Member::on_process_exited(const ProcessExited& exited) {
   Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
   process.is_running = false;
   process.exit_code = exited.exit_code;
-  const bool is_expected = exited.exit_code == 0 || exited.was_told || process.was_told;
-  if (!is_expected) fail_own(exited);
+  if (exited.exit_code != 0 && !exited.was_told) fail_own(exited);
 }
 
 void Member::fail_own(const ProcessExited& exited) {
@@ -90,9 +89,8 @@ void Member::stop_processes(bool is_saving) {
   const auto& timings = ctx_.timings;
   const bool can_be_told = is_saving && is_native() && is_welcomed_;
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (!processes_[i].is_running) continue;
-    processes_[i].was_told = true;
-    if (can_be_told) ctx_.act(TellProcess{static_cast<int>(i), channel::Stop{.is_saving = true}});
+    if (!processes_[i].is_running || !can_be_told) continue;
+    ctx_.act(TellProcess{static_cast<int>(i), channel::Stop{.is_saving = true}});
   }
   if (can_be_told) {
     term_at_ = ctx_.now.steady + timings.save_grace;

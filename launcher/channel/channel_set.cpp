@@ -1,0 +1,106 @@
+#include "launcher/channel/channel_set.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <utility>
+
+#include "common/os/process.h"
+#include "common/os/seqpacket.h"
+
+namespace pawl::launcher {
+
+namespace channel = api::channel;
+
+ChannelSet::ChannelSet(Poller& poller, Log& log, OnMessage on_message)
+    : poller_(poller), log_(log), on_message_(std::move(on_message)) {}
+
+ChannelSet::~ChannelSet() {
+  for (const auto& [local_rank, one] : channels_) {
+    if (one.socket.is_open()) poller_.remove(one.socket.get());
+  }
+}
+
+Result<os::Fd> ChannelSet::open(int local_rank) {
+  PAWL_TRY(ends, os::seqpacket_pair());
+  // Only our end: a process that does not read must not stop the launcher.
+  PAWL_TRY_VOID(os::set_nonblocking(ends.first.get(), true));
+  Channel& one = channels_[local_rank];
+  one.socket = std::move(ends.first);
+  poller_.add(one.socket.get(), EPOLLIN, [this, local_rank](std::uint32_t) { drain(local_rank); });
+  return std::move(ends.second);
+}
+
+void ChannelSet::send(int local_rank, const channel::ToProcess& message) {
+  const auto found = channels_.find(local_rank);
+  if (found == channels_.end() || !found->second.socket.is_open()) return;
+  const std::string text = channel::encode(message);
+  const Status sent = text.size() > os::kPacketBytesMax
+                          ? Status{fail(Code::kInvalid, "message of " + std::to_string(text.size()) + " bytes")}
+                          : os::send_packet(found->second.socket.get(), text);
+  if (!sent) log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
+}
+
+void ChannelSet::drain(int local_rank) {
+  while (true) {
+    Channel& one = channels_[local_rank];
+    if (!one.socket.is_open()) return;
+    auto packet = os::receive_packet(one.socket.get(), std::chrono::milliseconds{0});
+    if (!packet) {
+      poller_.remove(one.socket.get());
+      one.socket.reset();
+      return;
+    }
+    if (!*packet) return;
+    on_packet(local_rank, (*packet)->text);
+  }
+}
+
+void ChannelSet::on_packet(int local_rank, const std::string& text) {
+  const auto message = channel::decode_from_process(text);
+  if (!message) {
+    log_.warning("channel_message_ignored", {{"rank", local_rank}, {"error", message.error().message}});
+    return;
+  }
+  if (const auto* wanted = std::get_if<channel::Buffers>(&*message)) {
+    give_buffers(local_rank, wanted->bytes);
+    return;
+  }
+  if (const auto* sealed = std::get_if<channel::Sealed>(&*message);
+      sealed != nullptr && !buffer(local_rank, sealed->buffer, sealed->bytes)) {
+    log_.warning("channel_message_ignored", {{"rank", local_rank}, {"error", "sealed a buffer that it has not"}});
+    return;
+  }
+  on_message_(local_rank, *message);
+}
+
+void ChannelSet::give_buffers(int local_rank, std::uint64_t bytes) {
+  Channel& one = channels_[local_rank];
+  std::vector<int> fds;
+  for (os::Fd& buffer : one.buffers) {
+    auto memory = os::create_memfd("pawl-checkpoint", bytes);
+    // Nobody may shrink it while the writer has it mapped.
+    if (!memory || ::fcntl(memory->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+      log_.error("buffers_failed", {{"rank", local_rank},
+                                    {"error", memory ? os::errno_text() : memory.error().message}});
+      return;
+    }
+    buffer = std::move(*memory);
+    fds.push_back(buffer.get());
+  }
+  one.buffer_bytes = bytes;
+  const Status sent = os::send_packet(one.socket.get(), channel::encode(channel::ToProcess{channel::BuffersReady{}}), fds);
+  if (!sent) log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
+}
+
+Result<os::Fd> ChannelSet::buffer(int local_rank, int index, std::uint64_t bytes) const {
+  const auto found = channels_.find(local_rank);
+  if (found == channels_.end() || index < 0 || index > 1 || bytes > found->second.buffer_bytes) {
+    return fail(Code::kInvalid, "no such buffer");
+  }
+  os::Fd copy{::fcntl(found->second.buffers[static_cast<std::size_t>(index)].get(), F_DUPFD_CLOEXEC, 3)};
+  if (!copy.is_open()) return fail(Code::kIo, "dup: " + os::errno_text());
+  return copy;
+}
+
+}  // namespace pawl::launcher

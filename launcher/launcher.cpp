@@ -1,0 +1,210 @@
+#include "launcher/launcher.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <utility>
+
+#include "common/api/contract.h"
+#include "common/os/process.h"
+
+namespace pawl::launcher {
+namespace {
+
+using namespace membership;  // NOLINT: this file translates between its types and the world.
+
+constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kFinishMax{2000};
+
+// A port that is free now on this host, for a Torch job's rank 0.
+Result<std::uint16_t> free_port(const std::string& address) {
+  PAWL_TRY(listener, os::listen_tcp(address, 0));
+  return os::local_port(listener.get());
+}
+
+// A place that a process can write its error file to; a container's root may be read-only.
+std::string make_error_folder(const std::map<std::string, std::string>& env) {
+  const auto tmp = env.find("TMPDIR");
+  for (const std::string& parent : {tmp == env.end() ? std::string{} : tmp->second, std::string{"/tmp"},
+                                    std::string{"/dev/shm"}}) {
+    std::string path = parent + "/pawl-XXXXXX";
+    if (!parent.empty() && ::mkdtemp(path.data()) != nullptr) return path;
+  }
+  return "";
+}
+
+}  // namespace
+
+Launcher::Launcher(Settings settings, kube::Transport& transport, const Clock& clock, Log& log)
+    : settings_(std::move(settings)),
+      transport_(transport),
+      clock_(clock),
+      log_(log),
+      start_id_(os::random_hex(8)) {}
+
+Launcher::~Launcher() {
+  if (inbox_) inbox_->close();
+  for (int i = 0; i < settings_.processes && !error_folder_.empty(); ++i) {
+    ::unlink((error_folder_ + "/" + std::to_string(i) + ".json").c_str());
+  }
+  if (!error_folder_.empty()) ::rmdir(error_folder_.c_str());
+}
+
+Result<std::unique_ptr<Launcher>> Launcher::create(Settings settings, kube::Transport& transport, const Clock& clock,
+                                                   Log& log, Timings timings) {
+  auto launcher = std::unique_ptr<Launcher>(new Launcher(std::move(settings), transport, clock, log));
+  PAWL_TRY_VOID(launcher->set_up(timings));
+  return launcher;
+}
+
+Status Launcher::set_up(Timings timings) {
+  // Orphans of the processes come to us, whether or not we are PID 1.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  PAWL_TRY(inbox, Inbox::create());
+  PAWL_TRY(poller, Poller::create());
+  inbox_ = std::move(inbox);
+  poller_ = std::move(poller);
+  poller_->add(inbox_->fd(), EPOLLIN, [this](std::uint32_t) { inbox_->drain(); });
+  PAWL_TRY(signals, Signals::create(*poller_, [this](int signal) { on_signal(signal); }));
+  signals_ = std::move(signals);
+  if (settings_.health_port >= 0) {
+    // On all addresses: the kubelet probes the pod's.
+    const std::string address = settings_.is_local()                                  ? "127.0.0.1"
+                                : settings_.pod_ip.find(':') == std::string::npos ? "0.0.0.0"
+                                                                                  : "::";
+    PAWL_TRY(health, Health::start(clock_, address, static_cast<std::uint16_t>(settings_.health_port)));
+    health_ = std::move(health);
+  }
+  PAWL_TRY_VOID(set_up_peers());
+  PAWL_TRY(port, free_port(settings_.pod_ip));
+  master_port_ = port;
+  error_folder_ = make_error_folder(settings_.env);
+  record_ = std::make_unique<RecordClient>(
+      transport_, clock_, log_, inbox_, settings_.ns, settings_.job_name,
+      RecordEvents{.on_record = [this](RecordSeen seen) { on_record(std::move(seen)); },
+                   .on_gone = [this](const std::string& why) { feed(RecordGone{why}); },
+                   .on_written = [this](WriteDone done) { feed(done); },
+                   .on_forbidden =
+                       [this](const std::string& why) {
+                         act(WriteTermination{{.pod = settings_.pod,
+                                               .pod_uid = settings_.pod_uid,
+                                               .cause = "Error",
+                                               .message = "may not read its WorkerGroup: " + why,
+                                               .attempt = settings_.attempt}});
+                         exit_code_ = api::kExitFatal;
+                       }});
+  PAWL_TRY(logs, LogPump::start(settings_.processes > 1, STDOUT_FILENO, STDERR_FILENO));
+  set_up_processes(std::move(logs));
+  membership_ = std::make_unique<Membership>(identity(timings), timings);
+  return {};
+}
+
+Status Launcher::set_up_peers() {
+  PeerEvents events{.on_up = [this] { feed(PeerUp{}); },
+                    .on_message = [this](PeerId peer, const std::string& text) { on_peer_text(peer, text); },
+                    .on_down =
+                        [this](PeerId peer, const std::string& why) {
+                          gatekeeper_->on_down(peer);
+                          feed(PeerDown{peer, why});
+                        }};
+  PAWL_TRY(hub, PeerHub::create(*poller_, clock_, settings_.pod_ip, std::move(events)));
+  hub_ = std::move(hub);
+  gatekeeper_ = std::make_unique<Gatekeeper>(
+      clock_, settings_.ns,
+      GatekeeperEvents{.on_admitted =
+                           [this](PeerId peer, Message message) {
+                             hub_->trust(peer);
+                             feed(PeerSaid{peer, std::move(message)});
+                           },
+                       .on_refused = [this](PeerId peer, const std::string& why) { refuse(peer, why); },
+                       .fetch_keys =
+                           [this] {
+                             record_->get_text("/openid/v1/jwks", [this](const Result<std::string>& keys) {
+                               gatekeeper_->on_keys(keys);
+                             });
+                           }});
+  return {};
+}
+
+void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
+  channels_ = std::make_unique<ChannelSet>(
+      *poller_, log_, [this](int local_rank, const api::channel::FromProcess& message) {
+        feed(ProcessSaid{local_rank, message});
+      });
+  // What a process said before it ended counts: its channel is read to the end first.
+  supervisor_ = std::make_unique<Supervisor>(
+      clock_, inbox_, std::move(logs),
+      Supervisor::Events{.before_exit = [this](int local_rank) { channels_->drain(local_rank); },
+                         .on_exited = [this](ProcessExited exited) { feed(exited); }});
+  saver_ = std::make_unique<Saver>(
+      SaverOptions{settings_.checkpoint_uri, settings_.job_uid, settings_.checkpoint_keep}, inbox_,
+      SaverEvents{.on_selected = [this](CheckpointSelected selected) { feed(selected); },
+                  .on_written = [this](ShardWritten written) { feed(written); },
+                  .on_published = [this](PublishDone done) { feed(done); },
+                  .on_warning = [this](const std::string& what) { log_.warning("storage", {{"text", what}}); }});
+}
+
+Identity Launcher::identity(const Timings&) const {
+  return {.self = {settings_.pod_uid, start_id_},
+          .pod = settings_.pod,
+          .node = settings_.node,
+          .attempt = settings_.attempt,
+          .slot = settings_.slot,
+          .runtime = settings_.runtime,
+          .processes = settings_.processes,
+          .host = settings_.pod_ip,
+          .address = os::join_host_port(settings_.pod_ip, hub_->port()),
+          .fingerprint = hub_->fingerprint(),
+          .master_port = master_port_,
+          .data_key = os::random_hex(32),
+          .has_checkpoints = !settings_.checkpoint_uri.empty(),
+          .checkpoint_seconds = settings_.checkpoint_seconds};
+}
+
+int Launcher::run() {
+  log_.info("launcher_started", {{"pod", settings_.pod},
+                                 {"attempt", settings_.attempt},
+                                 {"slot", settings_.slot},
+                                 {"processes", settings_.processes}});
+  is_feeding_ = true;
+  const std::vector<Action> first = membership_->start(now());
+  for (const Action& action : first) perform(action);
+  is_feeding_ = false;
+  SteadyPoint last_tick = clock_.steady_now();
+  while (!exit_code_) {
+    poller_->run_once(kTick);
+    if (health_) health_->on_turn();
+    if (clock_.steady_now() - last_tick < kTick) continue;
+    last_tick = clock_.steady_now();
+    record_->on_tick();
+    hub_->on_tick();
+    supervisor_->on_tick();
+    feed(Tick{});
+  }
+  hub_->finish(kFinishMax);
+  log_.info("launcher_ends", {{"pod", settings_.pod}, {"exit_code", *exit_code_}});
+  supervisor_.reset();  // kills what is left, carries the last lines of output over
+  return *exit_code_;
+}
+
+// An action may bring the next input at once (a reaped process while stopping): those wait their turn.
+void Launcher::feed(const Input& input) {
+  inputs_.push_back(input);
+  if (is_feeding_) return;
+  is_feeding_ = true;
+  while (!inputs_.empty()) {
+    const Input next = std::move(inputs_.front());
+    inputs_.pop_front();
+    const std::vector<Action> actions = membership_->step(next, now());
+    for (const Action& action : actions) perform(action);
+  }
+  is_feeding_ = false;
+}
+
+void Launcher::perform(const Action& action) {
+  std::visit([this](const auto& value) { act(value); }, action);
+}
+
+}  // namespace pawl::launcher

@@ -1,0 +1,158 @@
+// What the launcher does with the world: performs actions, turns events into inputs.
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+#include <utility>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "common/os/process.h"
+#include "launcher/launcher.h"
+#include "launcher/process_env.h"
+
+namespace pawl::launcher {
+
+using namespace membership;  // NOLINT: this file translates between its types and the world.
+
+void Launcher::on_record(RecordSeen seen) {
+  // A job of the same name made anew is another job.
+  const auto& labels = seen.group.meta.labels;
+  const auto job_uid = labels.find(api::kLabelJobUid);
+  if (job_uid != labels.end() && job_uid->second != settings_.job_uid) {
+    feed(RecordGone{"the WorkerGroup belongs to another job of the same name"});
+    return;
+  }
+  feed(seen);
+}
+
+void Launcher::on_signal(int signal) {
+  switch (signal) {
+    case SIGCHLD: supervisor_->reap(); break;
+    case SIGTERM:
+    case SIGINT: feed(TerminationAsked{}); break;
+    default: supervisor_->forward(signal); break;
+  }
+}
+
+void Launcher::on_peer_text(PeerId peer, const std::string& text) {
+  auto message = membership::decode(text);
+  if (!message) {
+    // A newer launcher's message type is no reason to part.
+    if (message.error().code == Code::kNotFound) return;
+    log_.warning("peer_message_refused", {{"error", message.error().message}});
+    hub_->close(peer);
+    gatekeeper_->on_down(peer);
+    feed(PeerDown{peer, message.error().message});
+    return;
+  }
+  if (peer == kLeaderPeer) {
+    feed(PeerSaid{peer, std::move(*message)});
+  } else {
+    gatekeeper_->on_message(peer, std::move(*message));
+  }
+}
+
+void Launcher::refuse(PeerId peer, const std::string& why) {
+  log_.warning("peer_refused", {{"why", why}});
+  hub_->send(peer, membership::encode(Refused{why, false}));
+  // The other side hangs up when it reads this; a stranger that does not is dropped at its deadline.
+}
+
+std::string Launcher::peer_token() const {
+  std::ifstream file(settings_.peer_token_file);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string token = text.str();
+  while (!token.empty() && (token.back() == '\n' || token.back() == ' ')) token.pop_back();
+  if (token.empty()) log_.warning("peer_token_missing", {{"path", settings_.peer_token_file}});
+  return token;
+}
+
+void Launcher::act(const Send& send) {
+  if (const auto* join = std::get_if<Join>(&send.message)) {
+    Join with_token = *join;
+    with_token.token = peer_token();
+    hub_->send(send.peer, membership::encode(with_token));
+    return;
+  }
+  hub_->send(send.peer, membership::encode(send.message));
+}
+
+void Launcher::act(const HangUp& hang_up) {
+  hub_->close(hang_up.peer);
+  gatekeeper_->on_down(hang_up.peer);
+}
+
+void Launcher::act(const StartProcesses& start) {
+  if (start.placement) supervisor_->set_first_rank(start.placement->member_rank * settings_.processes);
+  for (int i = 0; i < settings_.processes; ++i) start_process(i, start.placement);
+}
+
+void Launcher::start_process(int local_rank, const std::optional<Placement>& placement) {
+  auto channel = channels_->open(local_rank);
+  const std::string error_file =
+      error_folder_.empty() ? "" : error_folder_ + "/" + std::to_string(local_rank) + ".json";
+  Status started;
+  if (channel) {
+    const ProcessPlace place{local_rank, channel->get(), error_file, placement};
+    started = supervisor_->start(
+        local_rank, SpawnOptions{settings_.command, process_env(settings_, place), channel->get()}, error_file);
+  } else {
+    started = tl::make_unexpected(channel.error());
+  }
+  if (started) return;
+  log_.error("process_not_started", {{"rank", local_rank}, {"error", started.error().message}});
+  // A command that is not there will not be there next time either.
+  const bool is_final = started.error().code == Code::kInvalid;
+  feed(ProcessExited{.local_rank = local_rank,
+                     .exit_code = is_final ? api::kExitFatal : api::kExitUser,
+                     .message = started.error().message});
+}
+
+void Launcher::act(const TellProcess& tell) {
+  if (std::holds_alternative<api::channel::Stop>(tell.message)) supervisor_->mark_told(tell.local_rank);
+  if (const auto* welcome = std::get_if<api::channel::Welcome>(&tell.message)) {
+    supervisor_->set_first_rank(welcome->rank - welcome->local_rank);
+  }
+  channels_->send(tell.local_rank, tell.message);
+}
+
+void Launcher::act(const WriteShard& write) {
+  auto buffer = channels_->buffer(write.local_rank, write.buffer, write.bytes);
+  if (buffer) {
+    saver_->write(write, std::move(*buffer));
+    return;
+  }
+  ShardWritten failed{.local_rank = write.local_rank, .buffer = write.buffer, .error = buffer.error().message};
+  failed.shard.rank = write.rank;
+  failed.shard.step = write.step;
+  feed(failed);
+}
+
+void Launcher::act(const SetReady& ready) {
+  if (health_) health_->set_ready(ready.is_ready);
+}
+
+void Launcher::act(const WriteTermination& write) {
+  write_termination(settings_.termination_log, write.failure, log_);
+}
+
+void Launcher::act(const Note& note) {
+  if (note.is_warning) {
+    log_.warning(note.event, {{"text", note.text}});
+  } else {
+    log_.info(note.event, {{"text", note.text}});
+  }
+}
+
+void Launcher::write_termination(const std::string& path, const api::Failure& failure, Log& log) {
+  const std::string text = api::encode_termination(failure);
+  const os::Fd file{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+  const bool is_written = file.is_open() && ::write(file.get(), text.data(), text.size()) ==
+                                                static_cast<ssize_t>(text.size());
+  if (!is_written) log.warning("termination_log_failed", {{"path", path}, {"error", os::errno_text()}});
+}
+
+}  // namespace pawl::launcher

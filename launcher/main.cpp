@@ -1,0 +1,110 @@
+// pawl-launch -- command …: PID 1 of a worker container, and the counterpart of torchrun. pawl-launch --install DIR: copies
+// itself. Wires production parts together; everything else is in the library.
+#include <cstdio>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "common/api/contract.h"
+#include "common/base/log.h"
+#include "common/kube/config.h"
+#include "common/kube/cpprest_transport.h"
+#include "common/os/process.h"
+#include "common/os/real_clock.h"
+#include "launcher/install.h"
+#include "launcher/launcher.h"
+
+namespace {
+
+using namespace pawl;
+
+struct Arguments {
+  std::string install_to, from = api::kLauncherImageRoot;
+  std::vector<std::string> command;
+  std::string error;
+  bool wants_version = false;
+};
+
+Arguments parse(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool has_value = i + 1 < words.size();
+    if (words[i] == "--") {
+      arguments.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      return arguments;
+    }
+    if (words[i] == "--install" && has_value) {
+      arguments.install_to = words[++i];
+    } else if (words[i] == "--from" && has_value) {
+      arguments.from = words[++i];
+    } else if (words[i] == "--version") {
+      arguments.wants_version = true;
+    } else {
+      arguments.error = "unknown argument \"" + words[i] + "\"";
+    }
+  }
+  return arguments;
+}
+
+Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
+  if (!settings.is_local()) {
+    // Where the operator mounts its token, else the pod's usual one.
+    const bool has_own = ::access(settings.token_file.c_str(), R_OK) == 0;
+    auto config = has_own ? kube::in_cluster_config(settings.token_file, settings.ca_file) : kube::in_cluster_config();
+    if (config) config->ns = settings.ns;
+    return config;
+  }
+  kube::ClusterConfig config;
+  config.server = settings.api_server;
+  config.token_file = settings.token_file;
+  config.ns = settings.ns;
+  return config;
+}
+
+int launch(const Arguments& arguments, const Clock& clock, Log& log) {
+  const auto give_up = [&](const std::string& path, const std::string& why) {
+    log.error("launcher_cannot_start", {{"error", why}});
+    launcher::Launcher::write_termination(path, api::Failure{.cause = "Error", .message = "pawl-launch: " + why}, log);
+    return api::kExitFatal;
+  };
+  auto settings = launcher::read_settings(os::environment(), arguments.command);
+  const std::string termination_log =
+      settings ? settings->termination_log : os::env(api::kEnvTerminationLog).value_or("/dev/termination-log");
+  if (!settings) return give_up(termination_log, settings.error().message);
+  const auto config = cluster_config(*settings);
+  if (!config) return give_up(termination_log, config.error().message);
+  auto transport = kube::make_transport(*config, clock, {.user_agent = "pawl-launch/0.1.0", .concurrency_max = 4});
+  if (!transport) return give_up(termination_log, transport.error().message);
+  auto launcher = launcher::Launcher::create(std::move(*settings), **transport, clock, log);
+  if (!launcher) return give_up(termination_log, launcher.error().message);
+  const int code = (*launcher)->run();
+  // Not through the destructors: storage or a connection that hangs must not hold the pod.
+  ::_exit(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  os::ignore_sigpipe();
+  const Arguments arguments = parse({argv + 1, argv + argc});
+  const RealClock clock;
+  Log log{clock, os::write_stderr};
+  if (arguments.wants_version) {
+    std::puts("pawl-launch 0.1.0");
+    return 0;
+  }
+  if (!arguments.error.empty() || (arguments.command.empty() && arguments.install_to.empty())) {
+    std::fprintf(stderr, "pawl-launch: %s\nusage: pawl-launch -- COMMAND [ARGUMENT…]\n       pawl-launch --install DIR [--from %s]\n",
+                 arguments.error.empty() ? "no command" : arguments.error.c_str(), api::kLauncherImageRoot);
+    return api::kExitFatal;
+  }
+  if (!arguments.install_to.empty()) {
+    const Status installed = launcher::install(arguments.from, arguments.install_to);
+    if (!installed) log.error("install_failed", {{"error", installed.error().message}});
+    return installed ? 0 : 1;
+  }
+  launcher::Signals::block();
+  launcher::initialise_openssl();
+  kube::initialise_http();
+  return launch(arguments, clock, log);
+}

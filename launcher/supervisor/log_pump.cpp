@@ -1,0 +1,173 @@
+#include "launcher/supervisor/log_pump.h"
+
+#include <array>
+#include <cerrno>
+#include <map>
+#include <poll.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "common/api/contract.h"
+#include "common/base/log.h"
+#include "launcher/loop/inbox.h"
+
+namespace pawl::launcher {
+namespace {
+
+constexpr std::size_t kLineBytesMax = 64 * 1024;
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && (errno == EINTR || errno == EAGAIN)) {
+      pollfd waiting{fd, POLLOUT, 0};
+      ::poll(&waiting, 1, -1);
+      continue;
+    }
+    if (written <= 0) return;  // nobody reads our output any more
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+class LogPump::Impl {
+ public:
+  Impl(bool prefixes, int out, int err, std::shared_ptr<Inbox> inbox)
+      : prefixes_(prefixes), out_(out), err_(err), inbox_(std::move(inbox)) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Impl() {
+    inbox_->post([this] { is_ending_ = true; });
+    thread_.join();
+  }
+
+  void post(Inbox::Task task) { inbox_->post(std::move(task)); }
+
+  // The rest runs on the pump's thread.
+  void add(int local_rank, os::Fd pipe, int target) {
+    (void)os::set_nonblocking(pipe.get(), true);
+    streams_.push_back({local_rank, std::move(pipe), target, {}});
+  }
+  void set_first_rank(int rank) { first_rank_ = rank; }
+  std::string tail(int local_rank) {
+    for (Stream& stream : streams_) {
+      if (stream.local_rank == local_rank) drain(stream);
+    }
+    std::string text = replace_invalid_utf8(tails_[local_rank]);
+    const std::size_t limit = api::kLogTailBytesMax;
+    if (text.size() > limit) text.erase(0, text.size() - limit);
+    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.erase(0, 1);
+    return text;
+  }
+
+ private:
+  struct Stream {
+    int local_rank = 0;
+    os::Fd pipe;
+    int target = 1;
+    std::string line;  // begun, not yet ended; only where lines get a prefix
+  };
+
+  void run() {
+    while (!is_ending_) {
+      std::vector<pollfd> waiting{{inbox_->fd(), POLLIN, 0}};
+      for (const Stream& stream : streams_) waiting.push_back({stream.pipe.get(), POLLIN, 0});
+      if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
+      for (std::size_t i = 1; i < waiting.size(); ++i) {
+        if (waiting[i].revents != 0) read_once(streams_[i - 1]);
+      }
+      std::erase_if(streams_, [](const Stream& stream) { return !stream.pipe.is_open(); });
+      if (waiting[0].revents != 0) inbox_->drain();
+    }
+    for (Stream& stream : streams_) {
+      drain(stream);
+      flush(stream);
+    }
+  }
+
+  // False when there is nothing to read now.
+  bool read_once(Stream& stream) {
+    if (!stream.pipe.is_open()) return false;
+    std::array<char, 16'384> piece{};
+    const ssize_t count = ::read(stream.pipe.get(), piece.data(), piece.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (count <= 0) {
+      flush(stream);
+      stream.pipe.reset();
+      return false;
+    }
+    take(stream, {piece.data(), static_cast<std::size_t>(count)});
+    return true;
+  }
+  void drain(Stream& stream) {
+    while (read_once(stream)) {
+    }
+  }
+
+  void take(Stream& stream, std::string_view text) {
+    std::string& tail = tails_[stream.local_rank];
+    tail.append(text);
+    const std::size_t limit = api::kLogTailBytesMax;
+    if (tail.size() > 2 * limit) tail.erase(0, tail.size() - limit);
+    if (!prefixes_) return write_all(stream.target, text);
+    stream.line.append(text);
+    std::size_t end = 0;
+    std::string lines;
+    while ((end = stream.line.find('\n')) != std::string::npos) {
+      lines += prefix(stream) + stream.line.substr(0, end + 1);
+      stream.line.erase(0, end + 1);
+    }
+    write_all(stream.target, lines);
+    if (stream.line.size() > kLineBytesMax) flush(stream);
+  }
+  void flush(Stream& stream) {
+    if (!stream.line.empty()) write_all(stream.target, prefix(stream) + stream.line + "\n");
+    stream.line.clear();
+  }
+  std::string prefix(const Stream& stream) const {
+    return "[" + std::to_string(first_rank_ + stream.local_rank) + "] ";
+  }
+
+  const bool prefixes_;
+  const int out_, err_;
+  std::shared_ptr<Inbox> inbox_;
+  std::vector<Stream> streams_;
+  std::map<int, std::string> tails_;
+  int first_rank_ = 0;
+  bool is_ending_ = false;
+  std::thread thread_;
+
+ public:
+  int out() const { return out_; }
+  int err() const { return err_; }
+};
+
+LogPump::LogPump(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LogPump::~LogPump() = default;
+
+Result<std::unique_ptr<LogPump>> LogPump::start(bool prefixes, int out, int err) {
+  PAWL_TRY(inbox, Inbox::create());
+  return std::unique_ptr<LogPump>(
+      new LogPump(std::make_unique<Impl>(prefixes, out, err, std::move(inbox))));
+}
+
+void LogPump::add(int local_rank, os::Fd out, os::Fd err) {
+  auto pipes = std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(out), std::move(err));
+  impl_->post([impl = impl_.get(), local_rank, pipes] {
+    impl->add(local_rank, std::move(pipes->first), impl->out());
+    impl->add(local_rank, std::move(pipes->second), impl->err());
+  });
+}
+
+void LogPump::set_first_rank(int rank) {
+  impl_->post([impl = impl_.get(), rank] { impl->set_first_rank(rank); });
+}
+
+void LogPump::ask_tail(int local_rank, std::function<void(std::string)> answer) {
+  impl_->post([impl = impl_.get(), local_rank, answer = std::move(answer)] { answer(impl->tail(local_rank)); });
+}
+
+}  // namespace pawl::launcher

@@ -1,0 +1,29 @@
+// Starts one process: own process group, signals as a fresh program expects them, dies with the launcher, standard
+// output and error into pipes, one extra descriptor kept. Owner thread only (the death signal belongs to it).
+#pragma once
+
+#include <map>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/os/fd.h"
+
+namespace pawl::launcher {
+
+struct SpawnOptions {
+  std::vector<std::string> command;          // looked up in PATH
+  std::map<std::string, std::string> env;    // the whole environment
+  int kept_fd = -1;                          // stays open under the same number
+};
+
+struct Spawned {
+  pid_t pid = 0;
+  os::Fd out, err;  // the reading ends
+};
+
+// Invalid when the command cannot be started, with the reason.
+Result<Spawned> spawn(const SpawnOptions& options);
+
+}  // namespace pawl::launcher

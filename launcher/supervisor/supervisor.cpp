@@ -1,0 +1,121 @@
+#include "launcher/supervisor/supervisor.h"
+
+#include <algorithm>
+#include <csignal>
+#include <sys/wait.h>
+#include <utility>
+
+#include "common/api/contract.h"
+#include "launcher/supervisor/error_file.h"
+
+namespace pawl::launcher {
+namespace {
+// An output that nobody reads must not hold back the news of a death.
+constexpr std::chrono::milliseconds kTailWait{500};
+}  // namespace
+
+Supervisor::Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox, std::unique_ptr<LogPump> logs,
+                       Events events)
+    : clock_(clock), inbox_(std::move(inbox)), logs_(std::move(logs)), events_(std::move(events)) {}
+
+Supervisor::~Supervisor() {
+  // A process that ended may have left others in its group: loader workers, shells' children.
+  for (const auto& [local_rank, process] : processes_) signal_group(process, SIGKILL);
+}
+
+Status Supervisor::start(int local_rank, const SpawnOptions& options, const std::string& error_file) {
+  PAWL_TRY(spawned, spawn(options));
+  Process process;
+  process.pid = spawned.pid;
+  process.is_running = true;
+  process.error_file = error_file;
+  processes_[local_rank] = std::move(process);
+  logs_->add(local_rank, std::move(spawned.out), std::move(spawned.err));
+  return {};
+}
+
+void Supervisor::signal_group(const Process& process, int signal) const {
+  if (process.pid > 0) ::kill(-process.pid, signal);
+}
+
+void Supervisor::stop_all(std::chrono::milliseconds grace) {
+  reap();  // who is dead already did not die of this
+  for (auto& [local_rank, process] : processes_) {
+    if (!process.is_running) continue;
+    process.was_told = true;
+    signal_group(process, SIGTERM);
+    // A stopped process would keep the signal pending for ever.
+    signal_group(process, SIGCONT);
+  }
+  const SteadyPoint kill_at = clock_.steady_now() + grace;
+  kill_at_ = kill_at_ ? std::min(*kill_at_, kill_at) : kill_at;
+}
+
+void Supervisor::mark_told(int local_rank) {
+  reap();
+  const auto found = processes_.find(local_rank);
+  if (found != processes_.end() && found->second.is_running) found->second.was_told = true;
+}
+
+void Supervisor::forward(int signal) {
+  for (const auto& [local_rank, process] : processes_) {
+    if (process.is_running) signal_group(process, signal);
+  }
+}
+
+void Supervisor::reap() {
+  while (true) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    for (auto& [local_rank, process] : processes_) {
+      if (process.pid == pid && process.is_running) on_ended(local_rank, status);
+    }
+  }
+}
+
+void Supervisor::on_ended(int local_rank, int status) {
+  Process& process = processes_.at(local_rank);
+  process.is_running = false;
+  process.ended_at = clock_.steady_now();
+  ProcessExited exited{.local_rank = local_rank, .was_told = process.was_told};
+  if (WIFSIGNALED(status)) {
+    exited.signal = WTERMSIG(status);
+    exited.exit_code = 128 + exited.signal;
+  } else {
+    exited.exit_code = WEXITSTATUS(status);
+  }
+  if (exited.exit_code != 0) exited.message = read_error_file(process.error_file);
+  process.ended = exited;
+  logs_->ask_tail(local_rank, [inbox = inbox_, this, local_rank](std::string tail) {
+    inbox->post([this, local_rank, tail = std::move(tail)] { on_tail(local_rank, tail); });
+  });
+  if (events_.before_exit) events_.before_exit(local_rank);
+}
+
+void Supervisor::on_tail(int local_rank, const std::string& tail) {
+  Process& process = processes_.at(local_rank);
+  if (!process.ended) return;
+  ProcessExited exited = *std::exchange(process.ended, std::nullopt);
+  exited.log_tail = tail;
+  events_.on_exited(std::move(exited));
+}
+
+void Supervisor::on_tick() {
+  reap();
+  const SteadyPoint now = clock_.steady_now();
+  for (auto& [local_rank, process] : processes_) {
+    if (process.ended && now - process.ended_at > kTailWait) on_tail(local_rank, "");
+  }
+  if (!kill_at_ || now < *kill_at_) return;
+  kill_at_.reset();
+  for (const auto& [local_rank, process] : processes_) {
+    if (process.is_running) signal_group(process, SIGKILL);
+  }
+}
+
+bool Supervisor::has_running() const {
+  return std::ranges::any_of(processes_, [](const auto& entry) { return entry.second.is_running; });
+}
+
+}  // namespace pawl::launcher
