@@ -201,7 +201,7 @@ int ApiStore::finish_finalizer(const Kind& kind, const Object& owner,
                                   [&](const auto& ref) { return reference_uid(ref) == uid; }),
                    owners.end());
       if (owners.empty()) next["metadata"].erase("ownerReferences");
-      write(key_of(*dependent_kind, next), std::move(next));
+      write(*dependent_kind, std::move(next));
       ++writes;
       continue;
     }
@@ -215,7 +215,7 @@ int ApiStore::finish_finalizer(const Kind& kind, const Object& owner,
   if (is_blocked) return writes;
   nlohmann::json next = *owner;
   drop_finalizer(next, finalizer);
-  write(key_of(kind, next), std::move(next));
+  write(kind, std::move(next));
   return writes + 1;
 }
 
@@ -246,7 +246,7 @@ int ApiStore::release_from_owners(const Kind& kind, const Object& object) {
   }
   nlohmann::json next = *object;
   next["metadata"]["ownerReferences"] = std::move(present);
-  write(key_of(kind, next), std::move(next));
+  write(kind, std::move(next));
   return 1;
 }
 

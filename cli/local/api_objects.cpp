@@ -67,6 +67,33 @@ Answer<nlohmann::json> parse_body(const std::string& body) {
   return parsed;
 }
 
+Answer<bool> check_metadata(const nlohmann::json& object) {
+  const auto refuse = [](const std::string& field, const char* shape) {
+    return tl::make_unexpected(bad_request("metadata." + field + ": must be " + shape));
+  };
+  const auto& meta = object.at("metadata");
+  if (!meta.is_object()) return tl::make_unexpected(bad_request("metadata: must be an object"));
+  const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
+  for (const char* field : {"labels", "annotations"}) {
+    if (!meta.contains(field)) continue;
+    const auto& map = meta.at(field);
+    if (!map.is_object() || !std::all_of(map.begin(), map.end(), is_text))
+      return refuse(field, "a map of strings");
+  }
+  if (meta.contains("finalizers")) {
+    const auto& list = meta.at("finalizers");
+    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_text))
+      return refuse("finalizers", "a list of strings");
+  }
+  if (meta.contains("ownerReferences")) {
+    const auto& list = meta.at("ownerReferences");
+    const auto is_object = [](const nlohmann::json& value) { return value.is_object(); };
+    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_object))
+      return refuse("ownerReferences", "a list of objects");
+  }
+  return true;
+}
+
 ObjectKey key_of(const Kind& kind, const nlohmann::json& object) {
   return key_of(kind, meta_text(object, "namespace"), meta_text(object, "name"));
 }

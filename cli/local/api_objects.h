@@ -26,6 +26,9 @@ void raise_generation(nlohmann::json& object);
 std::optional<std::uint64_t> parse_revision(const std::string& text);
 // The body of a request as a JSON object; 400 otherwise.
 Answer<nlohmann::json> parse_body(const std::string& body);
+// 400 where metadata has not the shapes that the rest of the code reads: maps of strings, lists of
+// owners and finalizers.
+Answer<bool> check_metadata(const nlohmann::json& object);
 ObjectKey key_of(const Kind& kind, const nlohmann::json& object);
 
 inline constexpr char kFinalizerOrphan[] = "orphan";

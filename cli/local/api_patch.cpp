@@ -108,9 +108,7 @@ Answer<nlohmann::json> ApiStore::patch(const ApiTarget& target, const kube::Http
   PAWL_ANSWER(before, find(target));
   nlohmann::json after = *before;
   after.merge_patch(patch);
-  if (!after["metadata"].is_object()) {
-    return tl::make_unexpected(bad_request("metadata: must be an object"));
-  }
+  PAWL_ANSWER(is_well_formed, check_metadata(after));
   PAWL_ANSWER(is_same, check_identity(kind, *before, after));
   const bool is_status = target.subresource == "status";
   if (is_status) {
@@ -128,18 +126,19 @@ Answer<nlohmann::json> ApiStore::patch(const ApiTarget& target, const kube::Http
     PAWL_ANSWER(are_finalizers_allowed, check_finalizers(kind, *before, after));
     static_cast<void>(is_kept && are_finalizers_allowed);
   }
-  static_cast<void>(is_same);
+  static_cast<void>(is_well_formed && is_same);
   // Without a difference nothing is written: no event, the same resourceVersion.
   if (after == *before) return *before;
   PAWL_ANSWER(is_valid, validate_change(kind, is_status, *before, after));
   static_cast<void>(is_valid);
   if (!is_status && kind.has_generation && content_of(after) != content_of(*before))
     raise_generation(after);
-  return *write(key_of(kind, after), std::move(after));
+  return *write(kind, std::move(after));
 }
 
 // Stores the object, or removes it if that was the last thing its deletion waited for.
-Object ApiStore::write(const ObjectKey& key, nlohmann::json object) {
+Object ApiStore::write(const Kind& kind, nlohmann::json object) {
+  const ObjectKey key = key_of(kind, object);
   const auto& meta = object.at("metadata");
   const bool is_grace_over = meta.value("deletionGracePeriodSeconds", std::int64_t{0}) == 0;
   if (is_deleting(object) && !has_any_finalizer(object) && is_grace_over) {

@@ -82,7 +82,7 @@ class ApiStore {
   std::string next_uid();
   // api_patch.cpp
   Answer<nlohmann::json> patch(const ApiTarget& target, const kube::HttpRequest& request);
-  Object write(const ObjectKey& key, nlohmann::json object);
+  Object write(const Kind& kind, nlohmann::json object);
   // api_delete.cpp
   Answer<nlohmann::json> remove(const ApiTarget& target, const std::string& body);
   Answer<nlohmann::json> remove(const Kind& kind, const Object& object, const DeletePlan& plan);

@@ -1,0 +1,25 @@
+// A pod's status as a kubelet writes it, from what the process node knows of it. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+
+namespace pawl::local {
+
+struct ProcessFacts {
+  TimePoint created, ready_since;  // ready_since: when is_ready last changed
+  std::optional<TimePoint> started, finished;
+  bool is_ready = false;
+  int exit_code = 0;
+  std::optional<int> signal;
+  std::string reason;   // of an end that is no plain exit: StartError, CreateContainerConfigError
+  std::string message;  // the termination message
+};
+
+// {status: …} for a merge patch of the status subresource. Lists are whole.
+nlohmann::json pod_status_patch(const nlohmann::json& pod, const ProcessFacts& facts);
+
+}  // namespace pawl::local

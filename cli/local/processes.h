@@ -1,0 +1,23 @@
+// What /proc says about the processes of this machine: parents, sessions and environments. For the
+// keeper, which must leave no process behind, and for --chaos, which must find one. Any thread; a
+// process may be gone by the time one acts.
+#pragma once
+
+#include <sys/types.h>
+#include <string>
+#include <vector>
+
+namespace pawl::local {
+
+struct ProcessInfo {
+  pid_t pid = 0, parent = 0, session = 0;
+  bool is_zombie = false;
+};
+
+std::vector<ProcessInfo> list_processes();
+// All processes below `ancestor`, without itself.
+std::vector<ProcessInfo> descendants_of(pid_t ancestor);
+// Whether the process was started with exactly this "NAME=value".
+bool has_environment(pid_t pid, const std::string& entry);
+
+}  // namespace pawl::local
