@@ -30,7 +30,7 @@ struct Gemm {
 };
 
 inline constexpr Index kGemmDepth = 256;  // of one packed block
-inline constexpr Index kGemmRows = 120;   // of one packed block of a
+inline constexpr Index kGemmRows = 192;   // of one packed block of a
 
 // Elements of scratch for products of up to n columns.
 constexpr Index gemm_scratch(Index n) {
