@@ -97,6 +97,11 @@ Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoi
   return state;
 }
 
+void print_line(const std::string& line) {
+  std::puts(line.c_str());
+  std::fflush(stdout);
+}
+
 void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState& start) {
   if (gang.rank != 0) return;
   const auto count = run.model->parameter_count();
@@ -113,7 +118,7 @@ Result<Outcome> train(Run& run, const Welcome& gang, const saving::TrainerState&
                       saving::CheckpointSink& sink, const Clock& clock, SteadyPoint process_start) {
   print_plan(run, gang, start);
   Trainer trainer({run.config, run.corpus, *run.model, *run.arrays, *run.ring, sink, session, clock,
-                   gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60, process_start},
+                   gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60, process_start, print_line},
                   start);
   return trainer.run();
 }

@@ -35,6 +35,13 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
   applied_.step = confirmed_.step = start.step;
 }
 
+template <typename... Values>
+void Trainer::print(const char* format, Values... values) const {
+  std::array<char, 300> line{};
+  std::snprintf(line.data(), line.size(), format, values...);
+  if (is_leader_) parts_.print(line.data());
+}
+
 Result<Outcome> Trainer::run() {
   rate_mark_ = parts_.clock.steady_now();
   next_checkpoint_ = rate_mark_ + seconds(parts_.checkpoint_seconds);
@@ -128,10 +135,10 @@ Status Trainer::publish(const Agreement& agreed) {
   std::string note;
   if (is_validated) {
     PAWL_TRY(validation, validate());
-    char text[80];
-    std::snprintf(text, sizeof text, "validation: %.3f bits/byte", validation.bits_per_byte);
-    note = text;
-    if (is_leader_) std::printf("step %lld: %s\n", static_cast<long long>(state_.step), text);
+    std::array<char, 80> text{};
+    std::snprintf(text.data(), text.size(), "validation: %.3f bits/byte", validation.bits_per_byte);
+    note = text.data();
+    print("step %lld: %s", static_cast<long long>(state_.step), text.data());
   }
   PAWL_TRY_VOID(report_confirmed(note));
   print_progress();
@@ -151,15 +158,14 @@ void Trainer::print_progress() {
   const SteadyPoint now = parts_.clock.steady_now();
   const bool is_first = printed_ == SteadyPoint{};
   if (is_first) {
-    std::printf("first step %.3f s after the start of the process\n", seconds_between(parts_.process_start, now));
+    print("first step %.3f s after the start of the process", seconds_between(parts_.process_start, now));
   } else if (seconds_between(printed_, now) < kProgressSeconds) {
     return;
   }
   printed_ = now;
-  std::printf("step %lld/%lld loss %.4f learning rate %.2e, %.0f tokens/s\n", static_cast<long long>(applied_.step),
-              static_cast<long long>(parts_.config.steps), applied_.loss,
-              optim::learning_rate(parts_.config, state_.step - 1), applied_.tokens_per_second);
-  std::fflush(stdout);
+  print("step %lld/%lld loss %.4f learning rate %.2e, %.0f tokens/s", static_cast<long long>(applied_.step),
+        static_cast<long long>(parts_.config.steps), applied_.loss,
+        optim::learning_rate(parts_.config, state_.step - 1), applied_.tokens_per_second);
 }
 
 Status Trainer::save() {
@@ -183,14 +189,14 @@ Status Trainer::finish() {
     PAWL_TRY(validation, validate());
     if (is_leader_) {
       const double bigram = data::bigram_entropy(parts_.corpus);
-      char text[200];
-      std::snprintf(text, sizeof text, "validation: %.3f bits/byte, bigram entropy %.3f bits/byte, %.1f%% below",
+      std::array<char, 160> text{};
+      std::snprintf(text.data(), text.size(),
+                    "validation: %.3f bits/byte, bigram entropy %.3f bits/byte, %.1f%% below",
                     validation.bits_per_byte, bigram, 100 * (1 - validation.bits_per_byte / bigram));
-      std::printf("%s (loss %.4f nats; %llu of %llu held-out bytes)\n", text,
-                  validation.bits_per_byte * std::numbers::ln2, static_cast<unsigned long long>(validation.bytes),
-                  static_cast<unsigned long long>(parts_.corpus.held_out_bytes()));
-      std::fflush(stdout);
-      PAWL_TRY_VOID(report_confirmed(text));
+      print("%s (loss %.4f nats; %llu of %llu held-out bytes)", text.data(),
+            validation.bits_per_byte * std::numbers::ln2, static_cast<unsigned long long>(validation.bytes),
+            static_cast<unsigned long long>(parts_.corpus.held_out_bytes()));
+      PAWL_TRY_VOID(report_confirmed(text.data()));
     }
   }
   PAWL_TRY_VOID(parts_.sink.drain());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 
 #include "common/base/clock.h"
 #include "trainer-runtime/data/permutation.h"
@@ -27,6 +28,7 @@ struct Parts {
   const Clock& clock;
   int checkpoint_seconds = 60;
   SteadyPoint process_start{};  // for the time to the first step
+  std::function<void(const std::string& line)> print = [](const std::string&) {};  // for people; rank 0
 };
 
 enum class Outcome { kDone, kStopped };
@@ -61,6 +63,8 @@ class Trainer {
   void read_samples(std::uint64_t cursor);
   Status report_confirmed(const std::string& note);
   void print_progress();
+  template <typename... Values>
+  void print(const char* format, Values... values) const;
 
   Parts parts_;
   const bool is_leader_;
