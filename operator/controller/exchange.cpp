@@ -86,9 +86,12 @@ struct FirstRequest {
     return kube::get_request(resource_of(action.kind), context.ns, action.name);
   }
   Result<kube::HttpRequest> operator()(const core::PatchStatus& action) const {
-    const json patch = {{"metadata", {{"resourceVersion", action.resource_version}}},
-                        {"status", api::merge_patch_between(api::encode_status(action.before),
-                                                            api::encode_status(action.after))}};
+    // The first write sends zeros too: /scale reads replicas, people read restarts.
+    const bool is_first = action.before == api::TrainingJobStatus{};
+    const json before = is_first ? json::object() : api::encode_status(action.before);
+    const json patch = {
+        {"metadata", {{"resourceVersion", action.resource_version}}},
+        {"status", api::merge_patch_between(before, api::encode_status(action.after))}};
     return kube::merge_patch_request(resource_of(ObjectKind::kTrainingJob), context.ns,
                                      context.job_name, patch, "status");
   }

@@ -1,0 +1,232 @@
+#include "tests/unit/operator/cluster.h"
+
+#include <sstream>
+#include <utility>
+
+#include "common/base/check.h"
+#include "operator/controller/watches.h"
+
+namespace pawl::test {
+
+using controller::Kind;
+using nlohmann::json;
+
+namespace {
+
+constexpr char kNamespace[] = "team";
+
+const kube::Resource& resource_of(Kind kind) {
+  switch (kind) {
+    case Kind::kJob:
+      return kube::resources::kTrainingJobs;
+    case Kind::kGroup:
+      return kube::resources::kWorkerGroups;
+    case Kind::kPod:
+      return kube::resources::kPods;
+  }
+  return kube::resources::kPods;
+}
+
+// "POST pods", "PATCH trainingjobs/status".
+std::string summary(const kube::HttpRequest& request) {
+  std::istringstream path(request.target.substr(request.target.find("/namespaces/") + 12));
+  std::string ns, plural, name, subresource;
+  std::getline(path, ns, '/');
+  std::getline(path, plural, '/');
+  std::getline(path, name, '/');
+  std::getline(path, subresource, '/');
+  return std::string(kube::method_name(request.method)) + " " + plural +
+         (subresource.empty() ? "" : "/" + subresource);
+}
+
+kube::HttpResponse refusal(int status, const char* reason, const char* message) {
+  const json body = {{"kind", "Status"}, {"reason", reason}, {"message", message}};
+  return {.status = status, .body = body.dump()};
+}
+
+}  // namespace
+
+Cluster::Cluster()
+    : log_(clock, [this](std::string_view line) { log_lines.emplace_back(line); }),
+      store_(clock, Random{7}) {
+  start_operator();
+}
+
+kube::RequestHandle Cluster::send(kube::HttpRequest request, Done done) {
+  const kube::RequestHandle handle = next_handle_++;
+  waiting_.push_back({handle, std::move(request), std::move(done)});
+  in_flight_max = std::max(in_flight_max, waiting_.size());
+  return handle;
+}
+
+kube::RequestHandle Cluster::stream(kube::HttpRequest, OnBytes, Done) {
+  PAWL_CHECK(false, "the loop opens no streams");
+}
+
+void Cluster::cancel(kube::RequestHandle handle) {
+  std::erase_if(waiting_, [&](const Waiting& item) { return item.handle == handle; });
+}
+
+void Cluster::start_operator() {
+  loop.reset();
+  waiting_.clear();
+  watches_.clear();
+  inbox_ = std::make_shared<controller::Inbox>();
+  loop =
+      std::make_unique<controller::ControllerLoop>(*this, clock, Random{3}, log_, inbox_, options);
+  for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
+    auto watch = store_.begin_watch(kube::watch_request(resource_of(kind), "", {}));
+    PAWL_CHECK(watch.has_value(), "the store refuses a watch");
+    watches_[kind] = *watch;
+    post_events(kind, store_.read_watch(watches_[kind]));
+    inbox_->post_synced(kind, std::to_string(store_.revision()));
+  }
+}
+
+void Cluster::post_events(Kind kind, const std::string& lines) {
+  std::istringstream stream(lines);
+  for (std::string line; std::getline(stream, line);) {
+    const json event = json::parse(line);
+    const std::string type = event["type"];
+    if (type == "BOOKMARK") continue;
+    auto change = controller::decode_change(kind, event["object"], type == "DELETED", log_);
+    PAWL_CHECK(change.has_value(), "an object that cannot be decoded");
+    inbox_->post(std::move(*change));
+  }
+}
+
+bool Cluster::pump_views() {
+  bool has_news = false;
+  for (auto& [kind, watch] : watches_) {
+    if (lagging.contains(kind)) continue;
+    const std::string lines = store_.read_watch(watch);
+    if (lines.empty()) continue;
+    has_news = true;
+    post_events(kind, lines);
+    inbox_->post_view(kind, std::to_string(store_.revision()));
+  }
+  return has_news;
+}
+
+Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request) {
+  const bool is_write = request.method != kube::Method::kGet;
+  ++requests[summary(request)];
+  writes += is_write ? 1 : 0;
+  switch (fault ? fault(request) : Fault::kNone) {
+    case Fault::kNone:
+      return store_.handle(request);
+    case Fault::kLoseReply:
+      store_.handle(request);
+      return fail(Code::kOutcomeUnknown, "the connection was reset");
+    case Fault::kUnavailable:
+      return fail(Code::kUnavailable, "connection refused");
+    case Fault::kForbidden:
+      return refusal(403, "Forbidden", "exceeded quota: team");
+    case Fault::kThrottled: {
+      auto response = refusal(429, "TooManyRequests", "slow down");
+      response.retry_after = std::chrono::seconds{7};
+      return response;
+    }
+  }
+  return fail(Code::kInvalid, "no such fault");
+}
+
+bool Cluster::step() {
+  bool has_moved = false;
+  for (Waiting& item : std::exchange(waiting_, {})) {
+    item.done(answer(item.request));
+    has_moved = true;
+  }
+  while (store_.collect_garbage() > 0) has_moved = true;
+  has_moved = pump_views() || has_moved;
+  due_ = loop->turn();
+  return has_moved || !waiting_.empty();
+}
+
+void Cluster::settle(std::chrono::seconds horizon) {
+  const SteadyPoint end = clock.steady_now() + horizon;
+  for (int i = 0; i < 5'000; ++i) {
+    if (step()) continue;
+    if (is_kubelet_on) {
+      const auto before = store_.revision();
+      run_pods();
+      if (store_.revision() != before) continue;
+    }
+    if (!due_ || *due_ > end) {
+      const auto left = end - clock.steady_now();
+      clock.advance(std::chrono::duration_cast<std::chrono::milliseconds>(left));
+      return;
+    }
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(*due_ - clock.steady_now());
+    clock.advance(std::max(wait, std::chrono::milliseconds{1}));
+  }
+  PAWL_CHECK(false, "the cluster never comes to rest");
+}
+
+json Cluster::call(const kube::HttpRequest& request) {
+  const auto response = store_.handle(request);
+  PAWL_CHECK(response.status < 300, response.body.c_str());
+  return json::parse(response.body);
+}
+
+void Cluster::create_job(const std::string& name, int replicas, const std::string& kind) {
+  const json container = {
+      {"name", "worker"}, {"image", "example/train:1"}, {"command", {"/train"}}};
+  const json job = {{"apiVersion", "pawl.dev/v1alpha1"},
+                    {"kind", "TrainingJob"},
+                    {"metadata", {{"name", name}, {"namespace", kNamespace}}},
+                    {"spec",
+                     {{"replicas", replicas},
+                      {"runtime", {{"kind", kind}}},
+                      {"template", {{"spec", {{"containers", json::array({container})}}}}}}}};
+  call(kube::create_request(kube::resources::kTrainingJobs, kNamespace, job));
+}
+
+void Cluster::patch_job(const std::string& name, const json& patch) {
+  call(kube::merge_patch_request(kube::resources::kTrainingJobs, kNamespace, name, patch));
+}
+
+json Cluster::get(const kube::Resource& resource, const std::string& name) {
+  return call(kube::get_request(resource, kNamespace, name));
+}
+
+std::vector<json> Cluster::all(const kube::Resource& resource) {
+  return call(kube::list_request(resource, "", {}))["items"].get<std::vector<json>>();
+}
+
+void Cluster::set_pod_status(const std::string& name, const json& status) {
+  call(kube::merge_patch_request(kube::resources::kPods, kNamespace, name, {{"status", status}},
+                                 "status"));
+}
+
+void Cluster::run_pods() {
+  std::set<std::string> eligible;
+  for (const json& group : all(kube::resources::kWorkerGroups)) {
+    for (const json& pod : group["spec"]["pods"]) eligible.insert(pod.value("uid", ""));
+  }
+  for (const json& pod : all(kube::resources::kPods)) {
+    const std::string name = pod["metadata"]["name"], uid = pod["metadata"]["uid"];
+    const std::string phase =
+        pod.contains("status") ? pod["status"].value("phase", "Pending") : "Pending";
+    if (pod["metadata"].contains("deletionTimestamp")) {
+      call(kube::delete_request(kube::resources::kPods, kNamespace, name,
+                                {.uid = uid, .grace_seconds = 0}));
+    } else if (phase == "Pending" && eligible.contains(uid)) {
+      set_pod_status(name,
+                     {{"phase", "Running"},
+                      {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}});
+    }
+  }
+}
+
+void Cluster::finish_pods() {
+  for (const json& pod : all(kube::resources::kPods)) {
+    const json exit = {{"terminated", {{"exitCode", 0}}}};
+    set_pod_status(pod["metadata"]["name"],
+                   {{"phase", "Succeeded"},
+                    {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})},
+                    {"containerStatuses", json::array({{{"name", "worker"}, {"state", exit}}})}});
+  }
+}
+
+}  // namespace pawl::test

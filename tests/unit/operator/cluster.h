@@ -1,0 +1,77 @@
+// The controller above the embedded API store, stepped by hand in virtual time: the same
+// ControllerLoop that runs in production, no thread, no socket. Requests wait until step() answers
+// them; faults are put in by a hook; each view can be made to lag. A small kubelet runs pods.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/local/api_store.h"
+#include "common/kube/requests.h"
+#include "operator/controller/loop.h"
+
+namespace pawl::test {
+
+enum class Fault { kNone, kLoseReply, kUnavailable, kForbidden, kThrottled };
+
+class Cluster final : public kube::Transport {
+ public:
+  Cluster();
+
+  // kube::Transport, as the controller sees it.
+  kube::RequestHandle send(kube::HttpRequest request, Done done) override;
+  kube::RequestHandle stream(kube::HttpRequest request, OnBytes on_bytes, Done done) override;
+  void cancel(kube::RequestHandle handle) override;
+
+  void start_operator();  // also: the old one dies, a new one lists everything
+  bool step();            // one burst of answers, events and one turn; false when nothing moved
+  // Until nothing moves; time passes up to `horizon`.
+  void settle(std::chrono::seconds horizon = std::chrono::seconds{0});
+
+  // The user and the kubelet, past every fault.
+  nlohmann::json call(const kube::HttpRequest& request);
+  void create_job(const std::string& name, int replicas = 2, const std::string& kind = "Custom");
+  void patch_job(const std::string& name, const nlohmann::json& patch);
+  nlohmann::json get(const kube::Resource& resource, const std::string& name);
+  std::vector<nlohmann::json> all(const kube::Resource& resource);
+  void set_pod_status(const std::string& name, const nlohmann::json& status);
+  void run_pods();     // eligible pods become ready, terminating ones go
+  void finish_pods();  // ready ones succeed
+
+  std::function<Fault(const kube::HttpRequest&)> fault;
+  std::set<controller::Kind> lagging;  // views that show nothing new
+  bool is_kubelet_on = true;
+  std::map<std::string, int> requests;  // "POST pods", by the operator
+  int writes = 0;
+  std::size_t in_flight_max = 0;
+  FakeClock clock;
+  std::vector<std::string> log_lines;
+  controller::LoopOptions options;
+  std::unique_ptr<controller::ControllerLoop> loop;
+
+ private:
+  struct Waiting {
+    kube::RequestHandle handle = 0;
+    kube::HttpRequest request;
+    Done done;
+  };
+  Result<kube::HttpResponse> answer(const kube::HttpRequest& request);
+  bool pump_views();
+  void post_events(controller::Kind kind, const std::string& lines);
+
+  Log log_;
+  local::ApiStore store_;
+  std::shared_ptr<controller::Inbox> inbox_;
+  std::map<controller::Kind, local::Watch> watches_;
+  std::vector<Waiting> waiting_;
+  kube::RequestHandle next_handle_ = 1;
+  std::optional<SteadyPoint> due_;
+};
+
+}  // namespace pawl::test

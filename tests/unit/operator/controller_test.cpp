@@ -1,0 +1,263 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/operator/cluster.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using controller::Kind;
+using nlohmann::json;
+using std::chrono::seconds;
+namespace resources = kube::resources;
+
+namespace {
+
+json status_of(Cluster& cluster, const std::string& name) {
+  return cluster.get(resources::kTrainingJobs, name)["status"];
+}
+
+void check_complete(Cluster& cluster, const std::string& name) {
+  const json status = status_of(cluster, name);
+  CHECK(status["phase"] == "Complete");
+  CHECK(status["attempt"] == 1);
+  CHECK(status["restarts"]["counted"] == 0);
+  CHECK(status["restarts"]["free"] == 0);
+}
+
+int sum(const std::map<std::string, int>& requests) {
+  int total = 0;
+  for (const auto& [name, count] : requests) total += count;
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("controller: a job runs to completion with few requests, then nothing is written",
+          "[controller][B15]") {
+  Cluster cluster;
+  cluster.create_job("gpt", 8);
+  cluster.settle(seconds{30});
+  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+  CHECK(cluster.all(resources::kPods).size() == 8);
+  CHECK(cluster.all(resources::kServiceAccounts).size() == 1);
+  CHECK(cluster.all(resources::kPodDisruptionBudgets).size() == 1);
+  cluster.finish_pods();
+  cluster.settle(seconds{30});
+  check_complete(cluster, "gpt");
+  CHECK(cluster.requests["POST pods"] == 8);
+  CHECK(cluster.requests["POST workergroups"] == 1);
+  CHECK(cluster.requests["PATCH workergroups"] == 1);
+  CHECK(cluster.requests["PATCH trainingjobs/status"] <= 3);
+  CHECK(cluster.requests["POST events"] == 3);
+  CHECK(sum(cluster.requests) <= 8 + 13);
+  const int before = cluster.writes;
+  cluster.settle(seconds{3600});
+  CHECK(cluster.writes == before);
+}
+
+TEST_CASE("controller: every lost reply leads to the same end", "[controller][B14]") {
+  for (int nth = 1; nth <= 24; ++nth) {
+    INFO("reply " << nth << " is lost");
+    Cluster cluster;
+    int seen = 0;
+    cluster.fault = [&](const kube::HttpRequest&) {
+      return ++seen == nth ? Fault::kLoseReply : Fault::kNone;
+    };
+    cluster.create_job("gpt", 4);
+    cluster.settle(seconds{60});
+    CHECK(cluster.all(resources::kPods).size() == 4);
+    cluster.finish_pods();
+    cluster.settle(seconds{60});
+    check_complete(cluster, "gpt");
+  }
+}
+
+TEST_CASE("controller: the operator may die before and after each request", "[controller][B06]") {
+  for (int nth = 1; nth <= 24; ++nth) {
+    INFO("it dies at request " << nth);
+    Cluster cluster;
+    int seen = 0;
+    bool dies = false;
+    cluster.fault = [&](const kube::HttpRequest&) {
+      if (++seen == nth) dies = true;
+      return seen == nth && nth % 2 == 0 ? Fault::kUnavailable : Fault::kNone;
+    };
+    cluster.create_job("gpt", 3);
+    for (int i = 0; i < 200 && !dies; ++i) {
+      if (!cluster.step()) cluster.run_pods();
+    }
+    cluster.start_operator();
+    cluster.settle(seconds{60});
+    cluster.finish_pods();
+    cluster.settle(seconds{60});
+    check_complete(cluster, "gpt");
+    CHECK(cluster.all(resources::kPods).size() == 3);
+  }
+}
+
+TEST_CASE("controller: a plan waits until its own writes are in the cache",
+          "[controller][B03][B05]") {
+  for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
+    INFO("lagging view " << static_cast<int>(kind));
+    Cluster cluster;
+    cluster.create_job("gpt", 2);
+    cluster.step();
+    cluster.lagging = {kind};
+    cluster.settle(seconds{600});
+    const int written = cluster.writes;
+    CHECK(cluster.requests["POST pods"] <= 2);
+    CHECK(cluster.requests["PATCH trainingjobs/status"] <= 2);
+    cluster.settle(seconds{600});
+    CHECK(cluster.writes == written);
+    cluster.lagging = {};
+    cluster.settle(seconds{60});
+    CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+    CHECK(status_of(cluster, "gpt")["attempt"] == 1);
+  }
+}
+
+TEST_CASE("controller: a refusal stands in status with the server's words, and is tried again",
+          "[controller]") {
+  Cluster cluster;
+  bool is_full = true;
+  cluster.fault = [&](const kube::HttpRequest& request) {
+    const bool is_pod = request.method == kube::Method::kPost && request.target.ends_with("/pods");
+    return is_full && is_pod ? Fault::kForbidden : Fault::kNone;
+  };
+  cluster.create_job("gpt", 2);
+  cluster.settle(seconds{300});
+  const json status = status_of(cluster, "gpt");
+  CHECK(status["phase"] == "Stalled");
+  CHECK(status["message"].get<std::string>().find("exceeded quota: team") != std::string::npos);
+  CHECK(cluster.requests["POST pods"] <= 2 * 12);  // 5, 10, 20, 40, 60, 60 … s
+  CHECK(cluster.requests["PATCH trainingjobs/status"] == 2);
+  is_full = false;
+  cluster.settle(seconds{120});
+  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+}
+
+TEST_CASE("controller: throttling is obeyed", "[controller]") {
+  Cluster cluster;
+  int refused = 0;
+  cluster.fault = [&](const kube::HttpRequest&) {
+    return refused++ < 1 ? Fault::kThrottled : Fault::kNone;
+  };
+  cluster.create_job("gpt");
+  cluster.settle(seconds{6});
+  CHECK(sum(cluster.requests) == 1);
+  cluster.settle(seconds{30});
+  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+}
+
+TEST_CASE("controller: a bad child of one job never stops the others", "[controller][B25]") {
+  Cluster cluster;
+  cluster.create_job("bad");
+  cluster.create_job("good");
+  cluster.fault = [](const kube::HttpRequest& request) {
+    return request.target.find("/bad") != std::string::npos ? Fault::kForbidden : Fault::kNone;
+  };
+  cluster.settle(seconds{60});
+  CHECK(status_of(cluster, "good")["phase"] == "Running");
+}
+
+TEST_CASE("controller: somebody else's ServiceAccount in the way is named, and left alone",
+          "[controller][B22]") {
+  Cluster cluster;
+  cluster.call(
+      kube::create_request(resources::kServiceAccounts, "team",
+                           {{"apiVersion", "v1"},
+                            {"kind", "ServiceAccount"},
+                            {"metadata", {{"name", "gpt-pawl-worker"}, {"namespace", "team"}}}}));
+  cluster.create_job("gpt");
+  cluster.settle(seconds{20});
+  const json status = status_of(cluster, "gpt");
+  CHECK(status["phase"] == "Stalled");
+  CHECK(status["reason"] == "NameConflict");
+  CHECK(status["message"].get<std::string>().find("gpt-pawl-worker") != std::string::npos);
+  CHECK(cluster.all(resources::kServiceAccounts).size() == 1);
+  CHECK(cluster.all(resources::kPods).empty());
+}
+
+TEST_CASE("controller: what --cascade=orphan leaves is deleted; nobody else's pod is",
+          "[controller]") {
+  Cluster cluster;
+  cluster.create_job("gpt");
+  cluster.create_job("other");
+  cluster.settle(seconds{30});
+  const json job = cluster.get(resources::kTrainingJobs, "gpt");
+  cluster.call(kube::delete_request(resources::kTrainingJobs, "team", "gpt",
+                                    {.uid = job["metadata"]["uid"], .propagation = "Orphan"}));
+  cluster.settle(seconds{60});
+  CHECK(cluster.all(resources::kTrainingJobs).size() == 1);
+  CHECK(cluster.all(resources::kPods).size() == 2);
+  CHECK(cluster.all(resources::kWorkerGroups).size() == 1);
+  CHECK(cluster.all(resources::kRoles).size() == 1);
+  CHECK(status_of(cluster, "other")["phase"] == "Running");
+}
+
+TEST_CASE("controller: a job of the same name comes up after its predecessor is collected",
+          "[controller][B01][A26]") {
+  Cluster cluster;
+  cluster.create_job("gpt");
+  cluster.settle(seconds{30});
+  const json job = cluster.get(resources::kTrainingJobs, "gpt");
+  cluster.call(kube::delete_request(resources::kTrainingJobs, "team", "gpt",
+                                    {.uid = job["metadata"]["uid"]}));
+  cluster.create_job("gpt", 3);
+  cluster.settle(seconds{120});
+  const json status = status_of(cluster, "gpt");
+  CHECK(status["phase"] == "Running");
+  CHECK(status["ready"] == "3/3");
+  CHECK(status["attempt"] == 1);
+  CHECK(cluster.all(resources::kPods).size() == 3);
+}
+
+TEST_CASE("controller: one large job sends a bounded wave, and a small one gets through beside it",
+          "[controller]") {
+  Cluster cluster;
+  cluster.create_job("large", 200);
+  cluster.create_job("small", 1);
+  cluster.settle(seconds{60});
+  CHECK(status_of(cluster, "large")["ready"] == "200/200");
+  CHECK(status_of(cluster, "small")["ready"] == "1/1");
+  CHECK(cluster.in_flight_max <= 2 * 16);
+}
+
+TEST_CASE("controller: events are best effort", "[controller]") {
+  Cluster cluster;
+  cluster.fault = [](const kube::HttpRequest& request) {
+    return request.target.find("/events") != std::string::npos ? Fault::kForbidden : Fault::kNone;
+  };
+  cluster.create_job("gpt");
+  cluster.settle(seconds{30});
+  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+  CHECK(cluster.all(resources::kEvents).empty());
+}
+
+TEST_CASE("controller: a pod deleted by a user starts a free attempt", "[controller][B26]") {
+  Cluster cluster;
+  cluster.create_job("gpt");
+  cluster.settle(seconds{30});
+  const json pod = cluster.get(resources::kPods, "gpt-1-0-0");
+  cluster.call(
+      kube::delete_request(resources::kPods, "team", "gpt-1-0-0", {.uid = pod["metadata"]["uid"]}));
+  cluster.settle(seconds{60});
+  const json status = status_of(cluster, "gpt");
+  CHECK(status["phase"] == "Running");
+  CHECK(status["attempt"] == 2);
+  CHECK(status["restarts"]["byCause"]["Deleted"] == 1);
+  CHECK(status["lastFailure"]["pod"] == "gpt-1-0-0");
+  CHECK(cluster.loop->metrics().find("pawl_restarts_total{budget=\"free\"} 1") !=
+        std::string::npos);
+  CHECK(cluster.loop->metrics().find("pawl_jobs{phase=\"Running\"} 1") != std::string::npos);
+}
+
+TEST_CASE("controller: each plan with something to do says why in one log line", "[controller]") {
+  Cluster cluster;
+  cluster.create_job("gpt");
+  cluster.settle(seconds{30});
+  REQUIRE_FALSE(cluster.log_lines.empty());
+  const json line = json::parse(cluster.log_lines.front());
+  CHECK(line["event"] == "plan");
+  CHECK(line["job"] == "gpt");
+  CHECK(line["why"] == "Starting: starting 2 workers");
+}

@@ -1,0 +1,81 @@
+#include "operator/controller/inbox.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <thread>
+
+#include "operator/controller/cache.h"
+
+using namespace pawl;
+using namespace pawl::controller;
+
+namespace {
+
+Change pod_change(const std::string& name, const std::string& uid, bool is_terminating = false) {
+  api::PodView pod;
+  pod.meta.name = name;
+  pod.meta.uid = uid;
+  if (is_terminating) pod.meta.deletion_time = TimePoint{};
+  return {Kind::kPod, "team", name, uid, std::make_shared<const api::PodView>(pod)};
+}
+Change pod_gone(const std::string& name, const std::string& uid) {
+  return {Kind::kPod, "team", name, uid, std::monostate{}};
+}
+
+}  // namespace
+
+TEST_CASE("inbox: of one object only the newest change is kept", "[controller]") {
+  Inbox inbox;
+  for (int i = 0; i < 1000; ++i) inbox.post(pod_change("a-1-0-0", std::to_string(i)));
+  inbox.post_view(Kind::kPod, "7");
+  const Mail mail = inbox.take();
+  REQUIRE(mail.changes.size() == 1);
+  CHECK(mail.changes[0].uid == "999");
+  CHECK(mail.view[static_cast<std::size_t>(Kind::kPod)] == "7");
+  CHECK(inbox.take().changes.empty());
+}
+
+TEST_CASE("inbox: a post from another thread ends the wait; stop ends it for good",
+          "[controller]") {
+  Inbox inbox;
+  std::thread reader([&] { inbox.post_synced(Kind::kJob, "1"); });
+  CHECK(inbox.wait(std::chrono::milliseconds{30'000}));
+  reader.join();
+  CHECK(inbox.take().is_synced[0]);
+  inbox.stop();
+  CHECK_FALSE(inbox.wait(std::chrono::milliseconds{30'000}));
+}
+
+TEST_CASE("cache: a late deletion of a predecessor leaves the successor", "[controller][B01]") {
+  Cache cache;
+  cache.apply(pod_change("a-1-0-0", "new"));
+  cache.apply(pod_gone("a-1-0-0", "old"));
+  REQUIRE(cache.find({"team", "a"}) != nullptr);
+  cache.apply(pod_gone("a-1-0-0", "new"));
+  CHECK(cache.find({"team", "a"}) == nullptr);
+  CHECK_FALSE(cache.apply(pod_change("coredns", "x")));
+}
+
+TEST_CASE("gate: opens when the view has come past the write, even if the object is gone again",
+          "[controller][B05]") {
+  Cache cache;
+  WriteGate gate;
+  const JobKey key{"team", "a"};
+  CHECK(gate.is_open(key, cache, {}));
+  gate.wrote(key, Kind::kPod, "99");
+  gate.wrote(key, Kind::kPod, "100");
+  gate.wrote(key, Kind::kPod, "98");
+  CHECK_FALSE(gate.is_open(key, cache, {"500", "500", "99"}));
+  CHECK(gate.is_open(key, cache, {"0", "0", "100"}));
+  CHECK(gate.is_open(key, cache, {"", "", ""}));  // and is forgotten
+}
+
+TEST_CASE("gate: a deleted pod must terminate or be gone", "[controller][B05]") {
+  Cache cache;
+  WriteGate gate;
+  const JobKey key{"team", "a"};
+  cache.apply(pod_change("a-1-0-0", "u"));
+  gate.deleted(key, "u");
+  CHECK_FALSE(gate.is_open(key, cache, {}));
+  cache.apply(pod_change("a-1-0-0", "u", true));
+  CHECK(gate.is_open(key, cache, {}));
+}
