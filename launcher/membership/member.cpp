@@ -32,8 +32,8 @@ void Member::on_record() {
     begin_stop(api::kExitRetry, false, "attempt " + std::to_string(newest) + " has begun");
     return;
   }
-  // Suspended before anybody leads: there is no leader to say it.
-  if (record.spec.is_stopping && ctx_.leader() == nullptr) {
+  // Suspended before the commit: there is nothing to save, and perhaps no leader to say it.
+  if (record.spec.is_stopping && !commit_) {
     begin_stop(api::kExitDrained, false, "the job is suspended");
     return;
   }

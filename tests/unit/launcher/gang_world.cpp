@@ -1,0 +1,240 @@
+#include "gang_world.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+#include <utility>
+
+namespace pawl::membership::test {
+
+GangWorld::GangWorld(const WorldOptions& wanted) : options(wanted) {
+  record.meta.name = "job";
+  record.meta.resource_version = std::to_string(version_);
+  record.spec.attempt = 1;
+  record.spec.min_members = record.spec.target_members = options.launchers;
+  record.spec.report_seconds = 10;
+  for (int slot = 0; slot < options.launchers; ++slot) add_launcher(slot, true);
+}
+
+void GangWorld::add_launcher(int slot, bool is_eligible) {
+  const std::size_t index = nodes.size();
+  const std::string uid = "uid-" + std::to_string(index);
+  const std::string name = "pod-" + std::to_string(index);
+  if (is_eligible) record.spec.pods.push_back({slot, name, uid, 0, slot});
+  Node node;
+  node.address = "10.0.0." + std::to_string(index) + ":1000";
+  node.membership = std::make_unique<Membership>(Identity{.self = {uid, "start-" + std::to_string(index)},
+                                                          .pod = name,
+                                                          .node = "node",
+                                                          .attempt = 1,
+                                                          .slot = slot,
+                                                          .runtime = options.runtime,
+                                                          .processes = options.processes,
+                                                          .host = "10.0.0." + std::to_string(index),
+                                                          .address = node.address,
+                                                          .fingerprint = "print-" + std::to_string(index),
+                                                          .master_port = 29500,
+                                                          .data_key = "key-" + std::to_string(index),
+                                                          .has_checkpoints = options.has_checkpoints});
+  nodes.push_back(std::move(node));
+  for (const Action& action : nodes[index].membership->start(now())) perform(index, action);
+}
+
+void GangWorld::give(std::size_t index, Input input) { nodes[index].inbox.push_back(std::move(input)); }
+
+bool GangWorld::step_one() {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Node& node = nodes[i];
+    if (!node.is_alive || node.is_frozen || node.inbox.empty()) continue;
+    const Input input = std::move(node.inbox.front());
+    node.inbox.pop_front();
+    if (node.exit_code) continue;
+    for (const Action& action : node.membership->step(input, now())) perform(i, action);
+    return true;
+  }
+  return false;
+}
+
+void GangWorld::settle() {
+  int turns = 0;
+  while (step_one()) {
+    if (++turns > 100'000) FAIL("the gang never comes to rest");
+  }
+}
+
+void GangWorld::pass(std::chrono::milliseconds time) {
+  const std::chrono::milliseconds turn{50};
+  for (auto left = time; left.count() > 0; left -= turn) {
+    clock.advance(turn);
+    if (!is_api_down) {
+      for (const Held& read : std::exchange(held_reads_, {})) give(read.node, RecordSeen{record, read.read_id});
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!nodes[i].is_frozen) give(i, Tick{});
+    }
+    settle();
+  }
+}
+
+void GangWorld::show_record() {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].is_watching) give(i, RecordSeen{record, 0});
+  }
+}
+
+void GangWorld::on_write(std::size_t index, const WriteStatus& write) {
+  if (is_api_down) return give(index, WriteDone{WriteOutcome::kRefused, "no API"});
+  if (write.resource_version != record.meta.resource_version) {
+    ++conflicts;
+    return give(index, WriteDone{WriteOutcome::kUnclear, "conflict"});
+  }
+  CHECK(write.after.generation - record.status.generation <= 1);
+  CHECK(write.after.term - record.status.term <= 1);
+  record.status = write.after;
+  record.meta.resource_version = std::to_string(++version_);
+  writes.push_back(write.after);
+  if (lose_replies > 0) {
+    --lose_replies;
+    give(index, WriteDone{WriteOutcome::kUnclear, "no answer"});
+  } else {
+    give(index, RecordSeen{record, 0});
+    give(index, WriteDone{WriteOutcome::kApplied, ""});
+  }
+  show_record();
+}
+
+void GangWorld::on_dial(std::size_t index, const Dial& dial) {
+  break_link(index, kLeaderPeer, "");
+  for (std::size_t other = 0; other < nodes.size(); ++other) {
+    if (nodes[other].address != dial.address || !nodes[other].is_alive || nodes[other].exit_code) continue;
+    const PeerId inbound = ++nodes[other].last_peer;
+    nodes[index].links[kLeaderPeer] = {other, inbound};
+    nodes[other].links[inbound] = {index, kLeaderPeer};
+    return give(index, PeerUp{});
+  }
+  give(index, PeerDown{kLeaderPeer, "connection refused"});
+}
+
+// `why` is told to the other side; this side knows.
+void GangWorld::break_link(std::size_t index, PeerId peer, const std::string& why) {
+  const auto found = nodes[index].links.find(peer);
+  if (found == nodes[index].links.end()) return;
+  const auto [other, inbound] = found->second;
+  nodes[index].links.erase(found);
+  nodes[other].links.erase(inbound);
+  give(other, PeerDown{inbound, why.empty() ? "closed" : why});
+}
+
+void GangWorld::perform(std::size_t index, const Action& action) {
+  Node& node = nodes[index];
+  if (const auto* read = std::get_if<ReadRecord>(&action)) {
+    if (is_api_down) {
+      held_reads_.push_back({index, read->id});
+    } else {
+      give(index, RecordSeen{record, read->id});
+    }
+  } else if (const auto* watch = std::get_if<WatchRecord>(&action)) {
+    node.is_watching = watch->is_on;
+    if (watch->is_on && !is_api_down) give(index, RecordSeen{record, 0});
+  } else if (const auto* write = std::get_if<WriteStatus>(&action)) {
+    on_write(index, *write);
+  } else if (const auto* dial = std::get_if<Dial>(&action)) {
+    on_dial(index, *dial);
+  } else if (const auto* send = std::get_if<Send>(&action)) {
+    const auto link = node.links.find(send->peer);
+    if (link == node.links.end()) return;
+    // Through the codec, so that every message that is used is also tested on the wire.
+    auto message = decode(encode(send->message));
+    REQUIRE(message.has_value());
+    give(link->second.first, PeerSaid{link->second.second, *message});
+  } else if (const auto* hang_up = std::get_if<HangUp>(&action)) {
+    break_link(index, hang_up->peer, "hung up");
+  } else if (std::holds_alternative<SelectCheckpoint>(action)) {
+    give(index, stored);
+  } else if (const auto* start = std::get_if<StartProcesses>(&action)) {
+    node.has_processes = true;
+    node.placement = start->placement;
+  } else if (const auto* tell = std::get_if<TellProcess>(&action)) {
+    if (tell->local_rank == 0) node.told.push_back(tell->message);
+    node.was_stopped = node.was_stopped || std::holds_alternative<api::channel::Stop>(tell->message);
+  } else if (std::holds_alternative<StopProcesses>(action)) {
+    node.was_stopped = true;
+  } else if (const auto* shard = std::get_if<WriteShard>(&action)) {
+    ShardDone done{.rank = shard->rank, .step = shard->step, .file = "f", .manifest_json = shard->manifest_json};
+    give(index, ShardWritten{shard->local_rank, shard->buffer, done, ""});
+  } else if (const auto* publish = std::get_if<PublishCheckpoint>(&action)) {
+    published.push_back(publish->step);
+    give(index, PublishDone{publish->step, {.step = publish->step, .uri = "uri"}, ""});
+  } else if (const auto* ready = std::get_if<SetReady>(&action)) {
+    node.is_ready = ready->is_ready;
+  } else if (const auto* termination = std::get_if<WriteTermination>(&action)) {
+    node.terminations.push_back(termination->failure);
+  } else if (const auto* note = std::get_if<Note>(&action)) {
+    node.notes.push_back(note->event + ": " + note->text);
+  } else if (const auto* leave = std::get_if<Leave>(&action)) {
+    node.exit_code = leave->exit_code;
+    while (!node.links.empty()) break_link(index, node.links.begin()->first, "closed by the other side");
+  }
+}
+
+void GangWorld::say(std::size_t index, api::channel::FromProcess message, int local_rank) {
+  give(index, ProcessSaid{local_rank, std::move(message)});
+  settle();
+}
+
+void GangWorld::hello_all() {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (int local = 0; local < options.processes; ++local) {
+      const auto port = static_cast<std::uint16_t>(4000 + 10 * i + static_cast<std::size_t>(local));
+      say(i, api::channel::Hello{.data_port = port, .config_hash = "h"}, local);
+    }
+  }
+}
+
+void GangWorld::exit_process(std::size_t index, int code, int signal, int local_rank) {
+  give(index, ProcessExited{.local_rank = local_rank,
+                            .exit_code = code,
+                            .signal = signal,
+                            .log_tail = "last words of " + std::to_string(index)});
+  settle();
+}
+
+void GangWorld::obey_stops(int code) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].was_stopped || nodes[i].exit_code || !nodes[i].is_alive) continue;
+    nodes[i].was_stopped = false;
+    for (int local = 0; local < options.processes; ++local) {
+      give(i, ProcessExited{.local_rank = local, .exit_code = code, .was_told = true});
+    }
+  }
+  settle();
+}
+
+void GangWorld::kill_launcher(std::size_t index) {
+  while (!nodes[index].links.empty()) break_link(index, nodes[index].links.begin()->first, "connection reset");
+  nodes[index].is_alive = false;
+  settle();
+}
+
+void GangWorld::edit_spec(const std::function<void(api::WorkerGroupSpec&)>& edit) {
+  edit(record.spec);
+  record.meta.resource_version = std::to_string(++version_);
+  show_record();
+  settle();
+}
+
+std::size_t GangWorld::leader() const {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (record.status.leader && record.status.leader->address == nodes[i].address) return i;
+  }
+  FAIL("nobody leads");
+  return 0;
+}
+
+void GangWorld::run_to_training() {
+  settle();
+  if (options.runtime == api::RuntimeKind::kNative) hello_all();
+  pass(std::chrono::milliseconds{100});
+  REQUIRE(record.status.generation == 1);
+}
+
+}  // namespace pawl::membership::test

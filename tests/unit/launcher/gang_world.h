@@ -1,0 +1,99 @@
+// A little world for the membership decision: launchers, one record with compare-and-swap, connections, processes, storage,
+// virtual time. It performs the actions of the production code and nothing else; tests steer it and look at what came of it.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/membership/membership.h"
+
+namespace pawl::membership::test {
+
+struct WorldOptions {
+  int launchers = 2;
+  int processes = 1;
+  api::RuntimeKind runtime = api::RuntimeKind::kNative;
+  bool has_checkpoints = true;
+};
+
+struct Node {
+  std::unique_ptr<Membership> membership;
+  std::deque<Input> inbox;
+  std::string address;
+  bool is_alive = true, is_frozen = false, is_ready = false, is_watching = false;
+  std::optional<int> exit_code;
+  std::optional<Placement> placement;
+  bool has_processes = false, was_stopped = false;
+  std::vector<api::channel::ToProcess> told;  // to local process 0
+  std::vector<api::Failure> terminations;
+  std::vector<std::string> notes;
+  std::map<PeerId, std::pair<std::size_t, PeerId>> links;  // my peer id → (node, its peer id)
+  PeerId last_peer = kLeaderPeer;
+};
+
+class GangWorld {
+ public:
+  explicit GangWorld(const WorldOptions& options);
+
+  // Lets everything happen that can, without time passing.
+  void settle();
+  // In steps of 50 ms, settling in between.
+  void pass(std::chrono::milliseconds time);
+  void give(std::size_t node, Input input);
+  // One local process says or does something.
+  void say(std::size_t node, api::channel::FromProcess message, int local_rank = 0);
+  void hello_all();
+  void exit_process(std::size_t node, int code, int signal = 0, int local_rank = 0);
+  // Exits that follow from being stopped, as real processes would.
+  void obey_stops(int code = 75);
+  void kill_launcher(std::size_t node);  // connections break, as with kill -9
+  void edit_spec(const std::function<void(api::WorkerGroupSpec&)>& edit);
+  void add_launcher(int slot, bool is_eligible);
+  void run_to_training();
+
+  const api::WorkerGroupStatus& status() const { return record.status; }
+  const Node& node(std::size_t index) const { return nodes[index]; }
+  std::size_t leader() const;
+  template <typename T>
+  const T* told(std::size_t index) const {  // the newest of this type to local process 0
+    const T* found = nullptr;
+    for (const auto& message : nodes[index].told) {
+      if (const auto* one = std::get_if<T>(&message)) found = one;
+    }
+    return found;
+  }
+
+  WorldOptions options;
+  api::WorkerGroup record;
+  std::vector<Node> nodes;
+  std::vector<api::WorkerGroupStatus> writes;  // that were applied
+  int conflicts = 0;
+  int lose_replies = 0;      // of the next writes that are applied
+  bool is_api_down = false;  // reads wait, writes are refused
+  bool are_messages_held = false;
+  CheckpointSelected stored;  // what selection finds
+  std::vector<std::int64_t> published;
+  FakeClock clock;
+
+ private:
+  void perform(std::size_t node, const Action& action);
+  void on_write(std::size_t node, const WriteStatus& write);
+  void on_dial(std::size_t node, const Dial& dial);
+  void break_link(std::size_t node, PeerId peer, const std::string& why);
+  void show_record();
+  bool step_one();
+  Now now() const { return {clock.steady_now(), clock.now()}; }
+
+  struct Held {
+    std::size_t node;
+    std::uint64_t read_id;
+  };
+  std::vector<Held> held_reads_;
+  std::int64_t version_ = 100;
+};
+
+}  // namespace pawl::membership::test

@@ -1,0 +1,94 @@
+#include <catch2/catch_test_macros.hpp>
+#include <limits>
+
+#include "launcher/membership/checkpoint_ledger.h"
+#include "launcher/membership/lineage.h"
+#include "launcher/membership/membership.h"
+#include "launcher/membership/progress_view.h"
+
+using namespace pawl;
+using namespace pawl::membership;
+
+TEST_CASE("lineage: what began after the new start is off the line; empty generations make room", "[launcher]") {
+  using Lines = std::vector<api::LineageEntry>;
+  struct Row {
+    const char* what;
+    Lines before;
+    api::LineageEntry entry;
+    Lines after;
+  };
+  const Row rows[] = {
+      {"the first", {}, {1, 1, 0}, {{1, 1, 0}}},
+      {"goes on", {{1, 1, 0}}, {2, 2, 50}, {{1, 1, 0}, {2, 2, 50}}},
+      {"falls back behind a later start", {{1, 1, 0}, {2, 2, 50}}, {3, 3, 40}, {{1, 1, 0}, {3, 3, 40}}},
+      {"from the beginning", {{1, 1, 0}, {2, 2, 50}}, {3, 3, 0}, {{3, 3, 0}}},
+      {"a crash loop", {{1, 1, 0}, {2, 2, 50}, {3, 3, 50}}, {4, 4, 50}, {{1, 1, 0}, {4, 4, 50}}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.what);
+    CHECK(extend_lineage(row.before, row.entry) == row.after);
+  }
+  Lines many;
+  for (int i = 0; i < 40; ++i) many = extend_lineage(many, {i, i, 10 * i});
+  CHECK(many.size() == kLineageMax);
+  CHECK(many.back().start_step == 390);
+}
+
+TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; older ones are let go", "[launcher]") {
+  CheckpointLedger ledger;
+  ledger.set_world_size(2);
+  ledger.add({.rank = 1, .step = 10});
+  ledger.add({.rank = 1, .step = 10});
+  ledger.add({.rank = 7, .step = 10});
+  CHECK_FALSE(ledger.publishable());
+  ledger.add({.rank = 0, .step = 10, .manifest_json = "m"});
+  CHECK_FALSE(ledger.publishable());
+  ledger.confirm(10);
+  REQUIRE(ledger.publishable() == 10);
+  for (const int rank : {0, 1}) ledger.add({.rank = rank, .step = 20});
+  CHECK(ledger.publishable() == 10);
+  ledger.confirm(25);
+  REQUIRE(ledger.publishable() == 20);
+  CHECK(ledger.take(20).size() == 2);
+  CHECK_FALSE(ledger.publishable());
+  for (const int rank : {0, 1}) ledger.add({.rank = rank, .step = 20});
+  CHECK_FALSE(ledger.publishable());
+}
+
+TEST_CASE("checkpoint_ledger: a step of which a shard was lost is never published", "[launcher]") {
+  CheckpointLedger ledger;
+  ledger.set_world_size(1);
+  ledger.confirm(30);
+  ledger.drop(30);
+  ledger.add({.rank = 0, .step = 30});
+  CHECK_FALSE(ledger.publishable());
+}
+
+TEST_CASE("progress_view: percent, remaining time, numbers as text", "[launcher]") {
+  FakeClock clock;
+  ProgressView view;
+  view.add({.step = 10, .total_steps = 100, .loss = 1.23456}, {clock.steady_now(), clock.now()});
+  CHECK(view.value()->percent == 10);
+  CHECK_FALSE(view.value()->eta_seconds.has_value());
+  clock.advance(std::chrono::seconds{20});
+  view.add({.step = 30, .total_steps = 100, .loss = std::numeric_limits<double>::quiet_NaN()},
+           {clock.steady_now(), clock.now()});
+  CHECK(view.value()->eta_seconds == 70);
+  CHECK(view.value()->loss == "NaN");
+  view.add({.step = 20, .total_steps = 100}, {clock.steady_now(), clock.now()});
+  CHECK(view.value()->step == 30);
+}
+
+TEST_CASE("membership: resourceVersions compare as numbers of any length", "[launcher]") {
+  CHECK(is_older("9", "10"));
+  CHECK(is_older("99999999999999999999", "100000000000000000000"));
+  CHECK_FALSE(is_older("10", "10"));
+  CHECK_FALSE(is_older("11", "10"));
+}
+
+TEST_CASE("message: text that is no message is Invalid, a newer type is NotFound", "[launcher]") {
+  CHECK(decode("").error().code == Code::kInvalid);
+  CHECK(decode("{}").error().code == Code::kInvalid);
+  CHECK(decode(R"({"type":"join","version":"x"})").error().code == Code::kInvalid);
+  CHECK(decode(R"({"type":"from_the_future"})").error().code == Code::kNotFound);
+}

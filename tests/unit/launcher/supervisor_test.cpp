@@ -1,0 +1,230 @@
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <map>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/os/process.h"
+#include "common/os/real_clock.h"
+#include "launcher/loop/signals.h"
+#include "launcher/supervisor/error_file.h"
+#include "launcher/supervisor/supervisor.h"
+#include "peer_fixture.h"
+
+using namespace pawl;
+using namespace pawl::launcher;
+using namespace pawl::launcher::test;
+
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// A supervisor with real processes, its loop, and files in place of standard output and error.
+struct Shop {
+  explicit Shop(bool prefixes = false) {
+    inbox = Inbox::create().value();
+    poller = Poller::create().value();
+    poller->add(inbox->fd(), EPOLLIN, [this](std::uint32_t) { inbox->drain(); });
+    signals = Signals::create(*poller, [this](int signal) {
+                if (signal == SIGCHLD) supervisor->reap();
+              }).value();
+    out_path = folder + "/out";
+    out = os::Fd{::open(out_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)};
+    supervisor = std::make_unique<Supervisor>(
+        clock, inbox, LogPump::start(prefixes, out.get(), out.get()).value(),
+        Supervisor::Events{.before_exit = [this](int) { ++before; },
+                           .on_exited = [this](ProcessExited exited) { ends[exited.local_rank] = exited; }});
+  }
+  ~Shop() {
+    supervisor.reset();
+    ::unlink(out_path.c_str());
+    ::rmdir(folder.c_str());
+  }
+  void start(int rank, const std::string& script) {
+    auto env = os::environment();
+    env["MARK"] = "m" + std::to_string(rank);
+    REQUIRE(supervisor->start(rank, {{"sh", "-c", script}, env}, "").has_value());
+  }
+  bool wait(std::size_t count) {
+    return run_until(*poller, [&] {
+      supervisor->on_tick();
+      return ends.size() == count;
+    });
+  }
+  std::string output() {
+    supervisor.reset();
+    return read_file(out_path);
+  }
+  static std::string make_folder() {
+    std::string path = "/tmp/pawl-test-XXXXXX";
+    REQUIRE(::mkdtemp(path.data()) != nullptr);
+    return path;
+  }
+
+  RealClock clock;
+  std::string folder = make_folder(), out_path;
+  os::Fd out;
+  std::shared_ptr<Inbox> inbox;
+  std::unique_ptr<Poller> poller;
+  std::unique_ptr<Signals> signals;
+  std::unique_ptr<Supervisor> supervisor;
+  std::map<int, ProcessExited> ends;
+  int before = 0;
+};
+
+}  // namespace
+
+TEST_CASE("supervisor: exit codes and signals come as they were", "[launcher]") {
+  Shop shop;
+  shop.start(0, "exit 0");
+  shop.start(1, "exit 7");
+  shop.start(2, "kill -SEGV $$");
+  REQUIRE(shop.wait(3));
+  CHECK(shop.before == 3);
+  CHECK(shop.ends[0].exit_code == 0);
+  CHECK(shop.ends[1].exit_code == 7);
+  CHECK(shop.ends[1].signal == 0);
+  CHECK(shop.ends[2].exit_code == 128 + SIGSEGV);
+  CHECK(shop.ends[2].signal == SIGSEGV);
+  CHECK_FALSE(shop.ends[2].was_told);
+}
+
+TEST_CASE("supervisor: TERM first, KILL for who does not listen, a stopped one too", "[launcher]") {
+  Shop shop;
+  shop.start(0, "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done");
+  shop.start(1, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
+  shop.start(2, "kill -STOP $$; sleep 60");
+  const auto is_ready = [&] {
+    const std::string text = read_file(shop.out_path);
+    return text.find("ready") != text.rfind("ready");
+  };
+  REQUIRE(run_until(*shop.poller, is_ready));
+  shop.supervisor->stop_all(std::chrono::milliseconds{300});
+  REQUIRE(shop.wait(3));
+  CHECK(shop.ends[0].exit_code == 9);
+  CHECK(shop.ends[0].was_told);
+  CHECK(shop.ends[1].signal == SIGKILL);
+  CHECK(shop.ends[1].was_told);
+  CHECK(shop.ends[2].signal == SIGTERM);
+}
+
+TEST_CASE("supervisor: who died before it was told to stop died by itself", "[launcher]") {
+  Shop shop;
+  shop.start(0, "exit 5");
+  // Its death is pending, unseen, when the stop comes.
+  siginfo_t info{};
+  REQUIRE(::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) == 0);
+  shop.supervisor->stop_all(std::chrono::milliseconds{100});
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].exit_code == 5);
+  CHECK_FALSE(shop.ends[0].was_told);
+}
+
+TEST_CASE("supervisor: orphans are reaped, and what a process leaves behind goes with the launcher", "[launcher]") {
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  Shop shop;
+  shop.start(0, "(sleep 0.01; exit 3) & (sleep 60) & echo $!; exit 0");
+  REQUIRE(shop.wait(1));
+  // The short orphan is ours now; nothing may be left as a zombie.
+  REQUIRE(run_until(*shop.poller, [&] {
+    shop.supervisor->on_tick();
+    siginfo_t info{};
+    return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+  }));
+  const std::string text = shop.output();
+  const auto orphan = static_cast<pid_t>(std::stol(text));
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(orphan), &info, WEXITED) == 0);
+  CHECK(info.si_status == SIGKILL);
+}
+
+TEST_CASE("supervisor: a command that cannot start says why", "[launcher]") {
+  Shop shop;
+  const Status status = shop.supervisor->start(0, {{"/no/such/program"}, {}}, "");
+  REQUIRE_FALSE(status.has_value());
+  CHECK(status.error().code == Code::kInvalid);
+  CHECK(status.error().message.find("No such file") != std::string::npos);
+}
+
+TEST_CASE("supervisor: processes get a clean signal mask and dispositions", "[launcher]") {
+  os::ignore_sigpipe();
+  Shop shop;
+  shop.start(0, "grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 4");
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].log_tail.find("SigBlk:\t0000000000000000") != std::string::npos);
+  CHECK(shop.ends[0].log_tail.find("SigIgn:\t0000000000000000") != std::string::npos);
+}
+
+TEST_CASE("supervisor: the log tail is the end of both streams, bounded, valid text", "[launcher]") {
+  Shop shop;
+  shop.start(0, "for i in $(seq 2000); do echo line $i; done; printf 'caf\\351 '; echo last words >&2; exit 1");
+  REQUIRE(shop.wait(1));
+  const std::string& tail = shop.ends[0].log_tail;
+  CHECK(tail.size() <= 2048);
+  CHECK(tail.size() > 1500);
+  CHECK(tail.find("last words") != std::string::npos);
+  CHECK(tail.find("line 2000\n") != std::string::npos);
+  CHECK(tail.find("caf\xef\xbf\xbd") != std::string::npos);
+}
+
+TEST_CASE("supervisor: with several processes each line says whose it is", "[launcher]") {
+  Shop shop{true};
+  shop.supervisor->set_first_rank(4);
+  shop.start(0, "echo zero; printf unfinished");
+  shop.start(1, "echo one >&2");
+  REQUIRE(shop.wait(2));
+  const std::string text = shop.output();
+  CHECK(text.find("[4] zero\n") != std::string::npos);
+  CHECK(text.find("[4] unfinished\n") != std::string::npos);
+  CHECK(text.find("[5] one\n") != std::string::npos);
+}
+
+TEST_CASE("supervisor: one process's output passes as it is", "[launcher]") {
+  Shop shop;
+  shop.start(0, "printf 'a\\r\\033[1m%%b'; echo $MARK");
+  REQUIRE(shop.wait(1));
+  CHECK(shop.output() == "a\r\033[1m%bm0\n");
+}
+
+TEST_CASE("supervisor: an output that nobody reads does not hold back an exit", "[launcher]") {
+  Shop shop;
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  os::Fd reader{ends[0]}, writer{ends[1]};
+  shop.supervisor = std::make_unique<Supervisor>(
+      shop.clock, shop.inbox, LogPump::start(false, writer.get(), writer.get()).value(),
+      Supervisor::Events{.on_exited = [&](ProcessExited exited) { shop.ends[exited.local_rank] = exited; }});
+  shop.start(0, "head -c 130000 /dev/zero; exit 6");
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].exit_code == 6);
+  std::string sink(65'536, '\0');
+  std::size_t total = 0;
+  while (total < 130'000) {
+    const ssize_t count = ::read(reader.get(), sink.data(), sink.size());
+    REQUIRE(count > 0);
+    total += static_cast<std::size_t>(count);
+  }
+}
+
+TEST_CASE("error_file: torchrun's file is read in both of its forms", "[launcher]") {
+  const std::string path = Shop::make_folder() + "/error.json";
+  const auto written = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_error_file(path);
+  };
+  CHECK(read_error_file("") == "");
+  CHECK(read_error_file(path) == "");
+  CHECK(written("not json") == "");
+  CHECK(written(R"({"message":"plain\nsecond"})") == "plain");
+  CHECK(written(R"({"message":{"message":"ValueError: x","extraInfo":{"timestamp":"1"}}})") == "ValueError: x");
+  ::unlink(path.c_str());
+  ::rmdir(path.substr(0, path.rfind('/')).c_str());
+}
