@@ -30,6 +30,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void start_clock();
   // From here on a write may have been applied.
   void mark_sent() { was_sent_ = true; }
+  bool was_sent() const { return was_sent_; }
   // Runs when the call ends before the network side does; at once if it has ended already.
   void set_abort(std::function<void()> abort);
 

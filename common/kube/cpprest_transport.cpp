@@ -15,11 +15,15 @@
 //   6. Redirects would be followed with our token: none are.
 //   7. Its own response stream piles up without bound and a throwing sink aborts: BodySink does
 //   neither.
-//   8. It has no keepalive option and no limit on connections: see tune_socket and Core::launch.
+//   8. Its pool hands out connections that the server has closed, and, after a replay that failed,
+//   some that
+//      were never opened: such a request was surely not sent, and goes out again (is_stale).
+//   9. It has no keepalive option and no limit on connections: see tune_socket and Core::launch.
 #include "common/kube/cpprest_transport.h"
 
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pplx/threadpool.h>
 #include <pthread.h>
 #include <signal.h>
@@ -45,9 +49,22 @@ constexpr int kPoolThreads = 4;
 constexpr std::chrono::minutes kBackstop{10};
 constexpr std::size_t kQueueMax = 10'000;
 constexpr std::chrono::seconds kDrainMax{2};
+constexpr int kAttemptsMax = 64;  // each takes one stale connection out of the pool
+
+constexpr char kStale[] = "the server has closed this pooled connection";
+
+// Whether a request failed before a byte of it left, for no other reason than the connection's age.
+bool is_stale(const std::string& what) {
+  return what == kStale || what == "Failed to write request headers";
+}
 
 // A cut link shows after 25 s without an answer to probes or data, on streams that are quiet too.
+// Called before each request; throws what becomes its error.
 void tune_socket(tcp::socket& socket, bool is_ipv4) {
+  if (socket.is_open()) {
+    pollfd pooled{socket.native_handle(), POLLRDHUP, 0};
+    if (::poll(&pooled, 1, 0) == 1) throw std::runtime_error(kStale);
+  }
   boost::system::error_code ignored;
   // Only an IPv4 address tells the family before the library resolves and connects.
   if (!socket.is_open() && is_ipv4) socket.open(tcp::v4(), ignored);
@@ -155,21 +172,25 @@ class Core : public std::enable_shared_from_this<Core> {
   void launch(const std::shared_ptr<Call>& call) {
     ++on_wire_;
     if (!call->is_stream()) ++active_;
+    send(call, 1);
+  }
+
+  void send(const std::shared_ptr<Call>& call, int attempt) {
+    // Before the request: a call that has ended meanwhile is never sent.
+    pplx::cancellation_token_source abort;
+    call->set_abort([abort] { abort.cancel(); });
     try {
-      send(call);
+      start(build(call), abort.get_token(), call, attempt);
     } catch (const std::exception& error) {
       call->fail_with({Code::kInvalid, call->request().target + ": " + error.what(), std::nullopt});
       released(call);
     }
   }
 
-  void send(const std::shared_ptr<Call>& call) {
-    // Before the request: a call that has ended meanwhile is never sent.
-    pplx::cancellation_token_source abort;
-    call->set_abort([abort] { abort.cancel(); });
-    const web::http::http_request request = build(call);
+  void start(const web::http::http_request& request, const pplx::cancellation_token& abort,
+             const std::shared_ptr<Call>& call, int attempt) {
     const auto self = shared_from_this();
-    client_.request(request, abort.get_token())
+    client_.request(request, abort)
         .then([self, call](pplx::task<web::http::http_response> head) {
           const web::http::http_response response = head.get();  // the next step catches
           if (response.status_code() == web::http::status_codes::Unauthorized)
@@ -177,21 +198,31 @@ class Core : public std::enable_shared_from_this<Core> {
           call->on_head(response.status_code(), retry_after_of(response));
           return response.content_ready();
         })
-        .then([self, call](pplx::task<web::http::http_response> whole) {
+        .then([self, call, attempt](pplx::task<web::http::http_response> whole) {
+          std::string why;
           try {
             whole.get();
             call->on_end();
           } catch (const std::exception& error) {
-            call->on_lost(self->explain(error.what()));
+            why = error.what();
           } catch (...) {
-            call->on_lost("failed without a reason");
+            why = "failed without a reason";
           }
-          self->post([self, call] { self->released(call); });
+          self->post([self, call, attempt, why] { self->ended(call, attempt, why); });
         });
+  }
+
+  // The network side has ended; `why` is empty if it ended well.
+  void ended(const std::shared_ptr<Call>& call, int attempt, const std::string& why) {
+    const bool may_go_again = !call->is_finished() && !call->was_sent() && attempt < kAttemptsMax;
+    if (may_go_again && is_stale(why)) return send(call, attempt + 1);
+    if (!why.empty()) call->on_lost(explain(why));
+    released(call);
   }
 
   web::http::http_request build(const std::shared_ptr<Call>& call) {
     const HttpRequest& wanted = call->request();
+    if (!wanted.target.starts_with('/')) throw std::runtime_error("not a path on the server");
     web::http::http_request request(method_name(wanted.method));
     request.set_request_uri(web::uri(wanted.target));
     request.headers().add("Accept", "application/json");
