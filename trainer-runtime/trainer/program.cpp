@@ -126,8 +126,8 @@ Result<Outcome> train(Run& run, const Welcome& gang, const saving::TrainerState&
 Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, const Clock& clock, SteadyPoint process_start) {
   PAWL_TRY(run, prepare(options));
   ChannelSession session(os::Fd{fd}, signals);
-  PAWL_TRY(place, place_from(os::environment()));
-  PAWL_TRY(gang, session.join(Hello{.rank = place.rank, .data_port = run.door.port, .config_hash = config_hash(run.config)}));
+  // The launcher knows by the socket who we are; the rank comes with its answer.
+  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = config_hash(run.config)}));
   PAWL_TRY(ring, form_ring(gang, run.door));
   run.ring = std::move(ring);
   saving::TrainerState start = fresh_state(run.config);
