@@ -159,14 +159,16 @@ void Schema::check_value(const json& reference, const json& value, const std::st
   if (!wrong.empty()) errors.push_back({path, wrong});
 }
 
-void Schema::check_object(const json& node, const json& value, const std::string& path,
+void Schema::check_object(const json& node, const json& written, const std::string& path,
                           Errors& errors) const {
   if (path == "metadata") return;
+  const json value = without_nulls(node, written);
   if (node.contains("maxProperties") && value.size() > node["maxProperties"].get<std::size_t>()) {
     errors.push_back({path, "must have at most " + dump(node["maxProperties"]) +
                                 " keys; yours has " + std::to_string(value.size())});
   }
-  for (const json& name : node.value("required", json::array())) {
+  const json required = node.value("required", json::array());
+  for (const json& name : required) {
     const std::string key = name.get<std::string>();
     if (!value.contains(key)) errors.push_back({child_path(path, key), "must be set"});
   }
@@ -174,12 +176,23 @@ void Schema::check_object(const json& node, const json& value, const std::string
     if (node.contains("additionalProperties")) {
       check_value(node["additionalProperties"], child, child_path(path, name), errors);
     } else if (node.contains("properties") && node["properties"].contains(name)) {
-      const json& child_node = resolve(node["properties"][name]);
-      // The API server drops a null where it has a default to put there.
-      if (child.is_null() && child_node.contains("default")) continue;
-      check_value(child_node, child, child_path(path, name), errors);
+      check_value(node["properties"][name], child, child_path(path, name), errors);
     }
   }
+}
+
+// The API server drops a null before it looks further, unless the field is nullable.
+json Schema::without_nulls(const json& node, json value) const {
+  const json properties = node.value("properties", json::object());
+  const json others = node.value("additionalProperties", json());
+  for (auto item = value.begin(); item != value.end();) {
+    const auto found = properties.find(item.key());
+    const json& child = found == properties.end() ? others : *found;
+    const bool is_dropped =
+        item->is_null() && child.is_object() && !resolve(child).value("nullable", false);
+    item = is_dropped ? value.erase(item) : std::next(item);
+  }
+  return value;
 }
 
 void Schema::check_list(const json& node, const json& value, const std::string& path,

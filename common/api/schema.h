@@ -28,6 +28,7 @@ class Schema {
 
   const nlohmann::json& resolve(const nlohmann::json& node) const;
   nlohmann::json expand(const nlohmann::json& node) const;
+  nlohmann::json without_nulls(const nlohmann::json& node, nlohmann::json value) const;
   void check_unknown(const nlohmann::json& node, const nlohmann::json& value,
                      const std::string& path, Errors& errors) const;
   void check_value(const nlohmann::json& node, const nlohmann::json& value, const std::string& path,

@@ -1,8 +1,6 @@
 #include "common/api/schema_scalar.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <regex>
 
 #include "common/api/json_fields.h"
@@ -41,13 +39,6 @@ std::string range_sentence(const json& node, const std::string& written) {
   return "must be between " + min + " and " + max + "; you wrote " + written;
 }
 
-bool is_in_format(const std::string& format, double number) {
-  if (format == "int32") {
-    return number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string wrong_number(const json& node, const json& value) {
@@ -55,9 +46,6 @@ std::string wrong_number(const json& node, const json& value) {
   const bool is_low = node.contains("minimum") && number < node["minimum"].get<double>();
   const bool is_high = node.contains("maximum") && number > node["maximum"].get<double>();
   if (is_low || is_high) return range_sentence(node, dump(value));
-  if (!is_in_format(node.value("format", ""), number)) {
-    return "must fit into 32 bits; you wrote " + dump(value);
-  }
   return "";
 }
 

@@ -1,0 +1,191 @@
+#include "crd_cases.h"
+
+namespace pawl::conformance {
+
+using nlohmann::json;
+
+namespace {
+
+json torch_job() {
+  return json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
+    "metadata": {"name": "rule", "namespace": "default"},
+    "spec": {"replicas": 2, "runtime": {"kind": "Torch"}, "template": {"spec": {"containers": [
+      {"name": "worker", "image": "busybox", "command": ["true"]}]}}}})");
+}
+
+json changed(json object, const char* pointer, const json& value) {
+  object[json::json_pointer(pointer)] = value;
+  return object;
+}
+
+json without(json object, const char* parent, const char* name) {
+  object[json::json_pointer(parent)].erase(name);
+  return object;
+}
+
+CrdCase create(const std::string& name, const json& object) {
+  return {"create " + name, "trainingjobs", Write::kCreate, nullptr, object, true};
+}
+
+CrdCase update(const std::string& name, const json& before, const json& after) {
+  return {"update " + name, "trainingjobs", Write::kPatch, before, after, true};
+}
+
+CrdCase update_status(const std::string& name, const json& before, const json& after) {
+  return {"status " + name, "trainingjobs", Write::kPatchStatus, before, after, true};
+}
+
+std::vector<CrdCase> create_cases() {
+  const json job = torch_job();
+  const json native = changed(job, "/spec/runtime/kind", "Native");
+  std::vector<CrdCase> cases;
+  for (const char* name : {"a", "a-1", "1a", "-a", "a-", "a.b", "A", "a_b"}) {
+    cases.push_back(create(std::string("name ") + name, changed(job, "/metadata/name", name)));
+  }
+  for (const std::size_t size : {46U, 47U, 200U}) {
+    const std::string name(size, 'a');
+    cases.push_back(
+        create("name of " + std::to_string(size), changed(job, "/metadata/name", name)));
+  }
+  const char* container = "/spec/template/spec/containers/0";
+  const std::string inside = std::string(container) + "/";
+  cases.push_back(create("without template", without(job, "/spec", "template")));
+  cases.push_back(create("Native without template", without(native, "/spec", "template")));
+  cases.push_back(create("without command", without(job, container, "command")));
+  cases.push_back(
+      create("with an empty command", changed(job, (inside + "command").c_str(), json::array())));
+  cases.push_back(create("Native without command", without(native, container, "command")));
+  cases.push_back(create("without image", without(job, container, "image")));
+  cases.push_back(create("with an empty image", changed(job, (inside + "image").c_str(), "")));
+  cases.push_back(create("Native without image", without(native, container, "image")));
+  const json sidecar = {{"name", "sidecar"}, {"image", "s"}};
+  const json worker = job["spec"]["template"]["spec"]["containers"][0];
+  const json main = changed(worker, "/name", "main");
+  const char* containers = "/spec/template/spec/containers";
+  cases.push_back(create("the worker second", changed(job, containers, {sidecar, worker})));
+  cases.push_back(create("the first without command", changed(job, containers, {sidecar, main})));
+  cases.push_back(create("the second without command", changed(job, containers, {main, sidecar})));
+  cases.push_back(
+      create("a reserved container", changed(job, (inside + "name").c_str(), "pawl-x")));
+  cases.push_back(
+      create("a reserved init container", changed(job, "/spec/template/spec/initContainers",
+                                                  {{{"name", "pawl-inject"}, {"image", "i"}}})));
+  cases.push_back(create("a reserved volume",
+                         changed(job, "/spec/template/spec/volumes", {{{"name", "pawl-token"}}})));
+  cases.push_back(
+      create("a reserved variable",
+             changed(job, (inside + "env").c_str(), {{{"name", "A"}}, {{"name", "PAWL_SLOT"}}})));
+  cases.push_back(create("a variable that only looks reserved",
+                         changed(job, (inside + "env").c_str(), {{{"name", "MY_PAWL_SLOT"}}})));
+  for (const char* policy : {"Never", "Always", "OnFailure", ""}) {
+    cases.push_back(create(std::string("restartPolicy ") + policy,
+                           changed(job, "/spec/template/spec/restartPolicy", policy)));
+  }
+  cases.push_back(create("config of Torch", changed(job, "/spec/runtime/config", {{"a", 1}})));
+  cases.push_back(create("config of Native", changed(native, "/spec/runtime/config", {{"a", 1}})));
+  for (const json& value :
+       {json(0), json(1), json(64), json(65), json("auto"), json("8"), json(-1)}) {
+    cases.push_back(create("processesPerWorker " + value.dump(),
+                           changed(job, "/spec/processesPerWorker", value)));
+  }
+  for (const json& value :
+       {json(0), json(1), json(86'400), json(86'401), json("auto"), json("1m")}) {
+    cases.push_back(
+        create("everySeconds " + value.dump(),
+               changed(job, "/spec/checkpoint", {{"uri", "file:///c"}, {"everySeconds", value}})));
+  }
+  return cases;
+}
+
+std::vector<CrdCase> update_cases() {
+  const json job = torch_job();
+  const auto suspend = [](const json& object, bool value) {
+    return changed(object, "/spec/suspend", value);
+  };
+  const json image = changed(job, "/spec/template/spec/containers/0/image", "other");
+  const json processes = changed(job, "/spec/processesPerWorker", 2);
+  const json saved = changed(job, "/spec/checkpoint", {{"uri", "file:///a"}});
+  const json native = changed(job, "/spec/runtime/kind", "Native");
+  const json bare = without(native, "/spec", "template");
+  std::vector<CrdCase> cases = {
+      update("the image of a running job", job, image),
+      update("the image and suspend", job, suspend(image, true)),
+      update("the image of a suspended job", suspend(job, true), suspend(image, true)),
+      update("the image and resume", suspend(job, true), suspend(image, false)),
+      update("the template away", native, bare),
+      update("a template there", bare, native),
+      update("processesPerWorker", job, processes),
+      update("processesPerWorker of a suspended job", suspend(job, true), suspend(processes, true)),
+      update("processesPerWorker as its default", job,
+             changed(job, "/spec/processesPerWorker", "auto")),
+      update("runtime.kind", job, native),
+      update("runtime.kind of a suspended job", suspend(job, true), suspend(native, true)),
+      update("the runtime away", job, without(job, "/spec", "runtime")),
+      update("the checkpoint there", job, saved),
+      update("the checkpoint away", saved, job),
+      update("checkpoint.uri", saved, changed(saved, "/spec/checkpoint/uri", "file:///b")),
+      update("checkpoint.keep", saved, changed(saved, "/spec/checkpoint/keep", 9)),
+      update("replicas", job, changed(job, "/spec/replicas", 3)),
+      update("replicas away", job, without(job, "/spec", "replicas")),
+      update("maxRestarts", job, changed(job, "/spec/failurePolicy", {{"maxRestarts", 1}})),
+      update("ttl", job, changed(job, "/spec/ttlSecondsAfterFinished", 1)),
+  };
+  const auto with_end = [](const json& object, const char* type, const char* status) {
+    return changed(object, "/status", {{"conditions", {{{"type", type}, {"status", status}}}}});
+  };
+  for (const char* type : {"Complete", "Failed", "Running"}) {
+    for (const char* status : {"True", "False"}) {
+      const json ended = with_end(job, type, status);
+      const std::string name = std::string(" of a job that is ") + type + "=" + status;
+      cases.push_back(update("replicas" + name, ended, changed(ended, "/spec/replicas", 9)));
+      cases.push_back(
+          update("ttl" + name, ended, changed(ended, "/spec/ttlSecondsAfterFinished", 9)));
+      cases.push_back(update_status("False" + name, ended, with_end(job, type, "False")));
+      cases.push_back(update_status("nothing" + name, ended,
+                                    changed(ended, "/status/conditions", json::array())));
+    }
+  }
+  const json second = changed(job, "/status", {{"attempt", 2}});
+  for (const int attempt : {0, 1, 2, 3}) {
+    cases.push_back(update_status("attempt " + std::to_string(attempt), second,
+                                  changed(second, "/status/attempt", attempt)));
+  }
+  return cases;
+}
+
+std::vector<CrdCase> group_cases() {
+  const json full = changed(full_worker_group(), "/metadata/name", "rule");
+  const auto row = [&](const std::string& name, Write write, const json& before,
+                       const json& after) {
+    return CrdCase{"group " + name, "workergroups", write, before, after, true};
+  };
+  std::vector<CrdCase> cases;
+  for (const int attempt : {1, 2, 3}) {
+    cases.push_back(row("spec.attempt " + std::to_string(attempt), Write::kPatch, full,
+                        changed(full, "/spec/attempt", attempt)));
+  }
+  const json none = without(full, "", "status");
+  for (const int value : {0, 1, 2, 3}) {
+    const std::string number = std::to_string(value);
+    for (const char* field : {"attempt", "term", "generation"}) {
+      const std::string pointer = std::string("/status/") + field;
+      cases.push_back(row(std::string(field) + " " + number, Write::kPatchStatus, full,
+                          changed(full, pointer.c_str(), value)));
+      cases.push_back(row(std::string("first ") + field + " " + number, Write::kPatchStatus, none,
+                          changed(none, "/status", {{field, value}})));
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::vector<CrdCase> rule_cases() {
+  std::vector<CrdCase> cases = create_cases();
+  for (const auto& more : {update_cases(), group_cases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  return cases;
+}
+
+}  // namespace pawl::conformance

@@ -1,0 +1,108 @@
+#include "crd_cases.h"
+
+namespace pawl::conformance {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr char kTemplate[] = R"({
+  "metadata": {"labels": {"team": "x"}, "annotations": {"note": "y"}, "creationTimestamp": null},
+  "spec": {
+    "serviceAccountName": "mine", "terminationGracePeriodSeconds": 60, "restartPolicy": "Never",
+    "nodeSelector": {"zone": "a"}, "hostNetwork": false, "priorityClassName": "high", "schedulerName": "default-scheduler",
+    "securityContext": {"runAsUser": 1000, "fsGroup": 2000, "supplementalGroups": [1], "runAsNonRoot": true,
+                        "seccompProfile": {"type": "RuntimeDefault"}, "sysctls": [{"name": "a", "value": "b"}]},
+    "imagePullSecrets": [{"name": "pull"}],
+    "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5}],
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                                   "labelSelector": {"matchLabels": {"a": "b"}}}],
+    "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["h"]}],
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]},
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}},
+    "initContainers": [{"name": "prepare", "image": "i", "command": ["true"],
+                        "env": [{"name": "A", "value": "b"}]}],
+    "containers": [{
+      "name": "worker", "image": "busybox", "imagePullPolicy": "Always", "command": ["sh"], "args": ["-c", "true"],
+      "workingDir": "/", "tty": false,
+      "env": [{"name": "A", "value": "b"},
+              {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+              {"name": "C", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": true}}}],
+      "envFrom": [{"configMapRef": {"name": "c"}, "prefix": "P_"}],
+      "ports": [{"containerPort": 80, "name": "http", "protocol": "TCP"}],
+      "resources": {"limits": {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": 1}, "requests": {"cpu": "500m"},
+                    "claims": [{"name": "c"}]},
+      "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": true}],
+      "securityContext": {"capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": false, "runAsUser": 5},
+      "readinessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 2},
+      "livenessProbe": {"exec": {"command": ["true"]}, "failureThreshold": 3},
+      "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}
+    }],
+    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c", "readOnly": false}},
+                {"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+                {"name": "made", "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}},
+                   "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}},
+                {"name": "mixed", "projected": {"defaultMode": 292, "sources": [
+                   {"serviceAccountToken": {"path": "t", "audience": "a", "expirationSeconds": 600}},
+                   {"configMap": {"name": "c", "items": [{"key": "k", "path": "p", "mode": 292}]}}]}}]
+  }})";
+
+json progress() {
+  return json::parse(R"({"step": 1, "totalSteps": 10, "percent": 10, "etaSeconds": 9, "loss": "2.5",
+    "samplesPerSecond": "1.5", "tokensPerSecond": "9", "epoch": 0, "time": "2026-11-21T10:04:05Z"})");
+}
+
+json checkpoint() {
+  return json::parse(
+      R"({"step": 1, "uri": "file:///c/step", "time": "2026-11-21T10:04:05+01:00", "sizeBytes": 7,
+    "digest": "sha256:00", "count": 1})");
+}
+
+json failure() {
+  return json::parse(
+      R"({"rank": 1, "pod": "p", "podUid": "u", "node": "n", "exitCode": 1, "signal": 9,
+    "cause": "Error", "message": "m", "logTail": "l", "attempt": 1, "time": "2026-11-21T10:04:05Z"})");
+}
+
+}  // namespace
+
+json full_training_job() {
+  json job = json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
+    "metadata": {"name": "full", "namespace": "default"},
+    "spec": {"suspend": true, "replicas": 3, "processesPerWorker": 2, "failurePolicy": {"maxRestarts": 4},
+      "checkpoint": {"uri": "file:///data/c", "everySeconds": 30, "keep": 2},
+      "runtime": {"kind": "Native", "config": {"steps": 10, "model": {"layers": 2}}},
+      "ttlSecondsAfterFinished": 60},
+    "status": {"observedGeneration": 1, "phase": "Running", "reason": "Training", "message": "3 of 3", "attempt": 1,
+      "startTime": "2026-11-21T10:04:05Z", "completionTime": "2026-11-21T11:04:05.123456Z",
+      "conditions": [{"type": "Running", "status": "True", "reason": "Training", "message": "m",
+                      "observedGeneration": 1, "lastTransitionTime": "2026-11-21T10:04:05Z"}],
+      "replicas": 3, "readyReplicas": 2, "ready": "2/3", "selector": "a=b",
+      "restarts": {"counted": 1, "free": 2, "byCause": {"Error": 1}}}})");
+  job["spec"]["template"] = json::parse(kTemplate);
+  job["status"]["progress"] = progress();
+  job["status"]["checkpoint"] = checkpoint();
+  job["status"]["lastFailure"] = failure();
+  return job;
+}
+
+json full_worker_group() {
+  json group = json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "WorkerGroup",
+    "metadata": {"name": "full", "namespace": "default"},
+    "spec": {"attempt": 2, "minMembers": 1, "targetMembers": 2, "checkpointNow": 1, "stopping": false,
+      "reportSeconds": 10,
+      "pods": [{"slot": 0, "name": "full-2-0-0", "uid": "u0", "n": 0, "order": 0},
+               {"slot": 1, "name": "full-2-1-0", "n": 0, "order": 1}]},
+    "status": {"attempt": 2, "term": 1, "generation": 1, "startStep": 0, "checkpointDone": 0, "finished": false,
+      "leader": {"uid": "u0", "start": "s", "address": "10.0.0.1:4", "fingerprint": "00"},
+      "members": [{"uid": "u0", "start": "s", "address": "10.0.0.1:4", "rank": 0}],
+      "base": {"generation": 1, "members": [{"uid": "u0", "start": "s"}]},
+      "lineage": [{"attempt": 2, "generation": 1, "startStep": 0}]}})");
+  group["status"]["progress"] = progress();
+  group["status"]["checkpoint"] = checkpoint();
+  group["status"]["failures"] = json::array({failure()});
+  return group;
+}
+
+}  // namespace pawl::conformance
