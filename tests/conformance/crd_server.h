@@ -27,14 +27,14 @@ class CrdServer {
   // The sentence of every CEL rule that the server holds for the two kinds.
   std::set<std::string> rule_messages();
 
- private:
   struct Answer {
     int status = 0;
     nlohmann::json body;
   };
-
-  void put_crds();
   Answer send(kube::Method method, const std::string& target, const nlohmann::json& body = nullptr);
+
+ private:
+  void put_crds();
   // Creates item.before with its status, once for a run of cases that share it.
   void stand(const CrdCase& item);
   void remove_standing();

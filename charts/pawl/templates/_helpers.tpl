@@ -1,0 +1,17 @@
+{{- define "pawl.labels" -}}
+app.kubernetes.io/name: pawl
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: pawl
+{{- end }}
+
+{{- define "pawl.selector" -}}
+app.kubernetes.io/name: pawl
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "pawl.image" -}}
+{{- $name := index . 0 -}}{{- $image := index . 1 -}}
+{{- required (printf "image.%s is not set: name the image that was built from the target %s of the Dockerfile, e.g. --set image.%s=registry.example/pawl-%s:0.1.0" $name $name $name $name) $image -}}
+{{- end }}
