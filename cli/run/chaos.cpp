@@ -30,7 +30,9 @@ std::optional<std::string> strike(const Chaos& chaos, const Observer& observer,
   const auto pod = pod_of_rank(chaos.rank, observer);
   const auto launcher = pod ? node.pid_of(pod->name) : std::nullopt;
   if (!launcher) return std::nullopt;
-  const std::string mark = "RANK=" + std::to_string(chaos.rank);
+  // Processes that speak the channel learn their rank from it; LOCAL_RANK they all have.
+  const int local_rank = chaos.rank % api::processes_per_worker(*observer.job());
+  const std::string mark = "LOCAL_RANK=" + std::to_string(local_rank);
   const auto processes = local::descendants_of(*launcher);
   const auto victim =
       std::find_if(processes.begin(), processes.end(), [&](const local::ProcessInfo& info) {
