@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "common/api/contract.h"
+#include "common/base/check.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -133,9 +134,8 @@ Plan seal(Pass& pass) {
     out.actions.push_back(
         PatchStatus{pass.job.meta.resource_version, pass.job.status, std::move(pass.next)});
   }
-  if (!pass.is_new_attempt) {
-    out.actions.insert(out.actions.end(), pass.acts.begin(), pass.acts.end());
-  }
+  PAWL_CHECK(!pass.is_new_attempt || pass.acts.empty(), "a new attempt is only persisted (I1)");
+  out.actions.insert(out.actions.end(), pass.acts.begin(), pass.acts.end());
   if (is_written) out.actions.insert(out.actions.end(), pass.events.begin(), pass.events.end());
   out.wake_up = pass.wake_up;
   return out;

@@ -170,6 +170,22 @@ TEST_CASE("restart: exit code 93 fails the job at once", "[core][I5]") {
   CHECK(world.live_pods() == 0);
 }
 
+TEST_CASE("failure: Failed is written when the last pod has ended, not before", "[core][I9][H3]") {
+  World world(3);
+  world.settle();
+  world.is_kubelet_on = false;
+  world.fail(0, 93);
+  world.settle(seconds{60});
+  CHECK(world.condition("FailureTarget") == "True");
+  CHECK(world.condition("Failed") == "");
+  CHECK_FALSE(world.job.status.completion_time);
+  CHECK(world.pod(1).meta.deletion_time.has_value());
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.condition("Failed") == "True");
+  CHECK(world.pods.size() == 1);  // the culprit's pod stays, for its log
+}
+
 TEST_CASE("restart: three attempts in a row without progress end a job that tells its progress",
           "[core][I12]") {
   World world(1, api::RuntimeKind::kNative);
