@@ -13,7 +13,7 @@ COPY launcher launcher
 COPY trainer-runtime trainer-runtime
 COPY cli cli
 # With a compiler cache mounted at /ccache the build takes seconds when the tree was built outside before.
-ENV CCACHE_DIR=/ccache CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
+ENV CCACHE_DIR=/ccache CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content LANG=C.UTF-8
 RUN cmake --preset release -DPAWL_TESTS=OFF && \
     cmake --build --preset release --target pawl-operator pawl-launch pawl-train && \
     tools/collect.sh /image/operator /usr build/release/bin/pawl-operator && \
