@@ -1,5 +1,5 @@
-// /healthz: the owner thread's loop turns. /readyz: this launcher is a member of the committed generation.
-// The answers are given on the HTTP server's thread from two atomics.
+// /healthz: the owner thread's loop turns. /readyz: this launcher is a member of the committed
+// generation. The answers are given on the HTTP server's thread from two atomics.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@ namespace pawl::launcher {
 class Health {
  public:
   // port 0: any. `address`: where to listen.
-  static Result<std::unique_ptr<Health>> start(const Clock& clock, const std::string& address, std::uint16_t port);
+  static Result<std::unique_ptr<Health>> start(const Clock& clock, const std::string& address,
+                                               std::uint16_t port);
   void on_turn();
   void set_ready(bool is_ready) { is_ready_ = is_ready; }
   std::uint16_t port() const { return server_->port(); }

@@ -1,10 +1,10 @@
 #include "launcher/launcher.h"
 
-#include <csignal>
-#include <cstdlib>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <csignal>
+#include <cstdlib>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -27,8 +27,8 @@ Result<std::uint16_t> free_port(const std::string& address) {
 // A place that a process can write its error file to; a container's root may be read-only.
 std::string make_error_folder(const std::map<std::string, std::string>& env) {
   const auto tmp = env.find("TMPDIR");
-  for (const std::string& parent : {tmp == env.end() ? std::string{} : tmp->second, std::string{"/tmp"},
-                                    std::string{"/dev/shm"}}) {
+  for (const std::string& parent : {tmp == env.end() ? std::string{} : tmp->second,
+                                    std::string{"/tmp"}, std::string{"/dev/shm"}}) {
     std::string path = parent + "/pawl-XXXXXX";
     if (!parent.empty() && ::mkdtemp(path.data()) != nullptr) return path;
   }
@@ -52,9 +52,10 @@ Launcher::~Launcher() {
   if (!error_folder_.empty()) ::rmdir(error_folder_.c_str());
 }
 
-Result<std::unique_ptr<Launcher>> Launcher::create(Settings settings, kube::Transport& transport, const Clock& clock,
-                                                   Log& log, Timings timings) {
-  auto launcher = std::unique_ptr<Launcher>(new Launcher(std::move(settings), transport, clock, log));
+Result<std::unique_ptr<Launcher>> Launcher::create(Settings settings, kube::Transport& transport,
+                                                   const Clock& clock, Log& log, Timings timings) {
+  auto launcher =
+      std::unique_ptr<Launcher>(new Launcher(std::move(settings), transport, clock, log));
   PAWL_TRY_VOID(launcher->set_up(timings));
   return launcher;
 }
@@ -71,10 +72,11 @@ Status Launcher::set_up(Timings timings) {
   signals_ = std::move(signals);
   if (settings_.health_port >= 0) {
     // On all addresses: the kubelet probes the pod's.
-    const std::string address = settings_.is_local()                                  ? "127.0.0.1"
+    const std::string address = settings_.is_local()                              ? "127.0.0.1"
                                 : settings_.pod_ip.find(':') == std::string::npos ? "0.0.0.0"
                                                                                   : "::";
-    PAWL_TRY(health, Health::start(clock_, address, static_cast<std::uint16_t>(settings_.health_port)));
+    PAWL_TRY(health,
+             Health::start(clock_, address, static_cast<std::uint16_t>(settings_.health_port)));
     health_ = std::move(health);
   }
   PAWL_TRY_VOID(set_up_peers());
@@ -102,29 +104,31 @@ Status Launcher::set_up(Timings timings) {
 }
 
 Status Launcher::set_up_peers() {
-  PeerEvents events{.on_up = [this] { feed(PeerUp{}); },
-                    .on_message = [this](PeerId peer, const std::string& text) { on_peer_text(peer, text); },
-                    .on_down =
-                        [this](PeerId peer, const std::string& why) {
-                          gatekeeper_->on_down(peer);
-                          feed(PeerDown{peer, why});
-                        }};
+  PeerEvents events{
+      .on_up = [this] { feed(PeerUp{}); },
+      .on_message = [this](PeerId peer, const std::string& text) { on_peer_text(peer, text); },
+      .on_down =
+          [this](PeerId peer, const std::string& why) {
+            gatekeeper_->on_down(peer);
+            feed(PeerDown{peer, why});
+          }};
   PAWL_TRY(hub, PeerHub::create(*poller_, clock_, settings_.pod_ip, std::move(events)));
   hub_ = std::move(hub);
   gatekeeper_ = std::make_unique<Gatekeeper>(
       clock_, settings_.ns,
-      GatekeeperEvents{.on_admitted =
-                           [this](PeerId peer, Message message) {
-                             hub_->trust(peer);
-                             feed(PeerSaid{peer, std::move(message)});
-                           },
-                       .on_refused = [this](PeerId peer, const std::string& why) { refuse(peer, why); },
-                       .fetch_keys =
-                           [this] {
-                             record_->get_text("/openid/v1/jwks", [this](const Result<std::string>& keys) {
-                               gatekeeper_->on_keys(keys);
-                             });
-                           }});
+      GatekeeperEvents{
+          .on_admitted =
+              [this](PeerId peer, Message message) {
+                hub_->trust(peer);
+                feed(PeerSaid{peer, std::move(message)});
+              },
+          .on_refused = [this](PeerId peer, const std::string& why) { refuse(peer, why); },
+          .fetch_keys =
+              [this] {
+                record_->get_text("/openid/v1/jwks", [this](const Result<std::string>& keys) {
+                  gatekeeper_->on_keys(keys);
+                });
+              }});
   return {};
 }
 
@@ -140,10 +144,12 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
                          .on_exited = [this](ProcessExited exited) { feed(exited); }});
   saver_ = std::make_unique<Saver>(
       SaverOptions{settings_.checkpoint_uri, settings_.job_uid, settings_.checkpoint_keep}, inbox_,
-      SaverEvents{.on_selected = [this](CheckpointSelected selected) { feed(selected); },
-                  .on_written = [this](ShardWritten written) { feed(written); },
-                  .on_published = [this](PublishDone done) { feed(done); },
-                  .on_warning = [this](const std::string& what) { log_.warning("storage", {{"text", what}}); }});
+      SaverEvents{
+          .on_selected = [this](CheckpointSelected selected) { feed(selected); },
+          .on_written = [this](ShardWritten written) { feed(written); },
+          .on_published = [this](PublishDone done) { feed(done); },
+          .on_warning =
+              [this](const std::string& what) { log_.warning("storage", {{"text", what}}); }});
 }
 
 Identity Launcher::identity(const Timings&) const {
@@ -189,7 +195,8 @@ int Launcher::run() {
   return *exit_code_;
 }
 
-// An action may bring the next input at once (a reaped process while stopping): those wait their turn.
+// An action may bring the next input at once (a reaped process while stopping): those wait their
+// turn.
 void Launcher::feed(const Input& input) {
   inputs_.push_back(input);
   if (is_feeding_) return;

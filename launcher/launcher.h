@@ -1,5 +1,6 @@
-// One launcher: wires the parts, turns the loop, performs what the membership decides. Decides nothing itself. main.cpp
-// makes one; run() is the owner thread until the end. Signals must be blocked in every thread before (Signals).
+// One launcher: wires the parts, turns the loop, performs what the membership decides. Decides
+// nothing itself. main.cpp makes one; run() is the owner thread until the end. Signals must be
+// blocked in every thread before (Signals).
 #pragma once
 
 #include <memory>
@@ -26,8 +27,9 @@ namespace pawl::launcher {
 
 class Launcher {
  public:
-  static Result<std::unique_ptr<Launcher>> create(Settings settings, kube::Transport& transport, const Clock& clock,
-                                                  Log& log, membership::Timings timings = {});
+  static Result<std::unique_ptr<Launcher>> create(Settings settings, kube::Transport& transport,
+                                                  const Clock& clock, Log& log,
+                                                  membership::Timings timings = {});
   ~Launcher();
 
   // Until the gang has ended; the exit code.

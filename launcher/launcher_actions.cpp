@@ -1,9 +1,9 @@
 // What the launcher does with the world: performs actions, turns events into inputs.
-#include <csignal>
 #include <fcntl.h>
+#include <unistd.h>
+#include <csignal>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 #include <utility>
 
 #include "common/api/codec.h"
@@ -29,10 +29,16 @@ void Launcher::on_record(RecordSeen seen) {
 
 void Launcher::on_signal(int signal) {
   switch (signal) {
-    case SIGCHLD: supervisor_->reap(); break;
+    case SIGCHLD:
+      supervisor_->reap();
+      break;
     case SIGTERM:
-    case SIGINT: feed(TerminationAsked{}); break;
-    default: supervisor_->forward(signal); break;
+    case SIGINT:
+      feed(TerminationAsked{});
+      break;
+    default:
+      supervisor_->forward(signal);
+      break;
   }
 }
 
@@ -57,7 +63,8 @@ void Launcher::on_peer_text(PeerId peer, const std::string& text) {
 void Launcher::refuse(PeerId peer, const std::string& why) {
   log_.warning("peer_refused", {{"why", why}});
   hub_->send(peer, membership::encode(Refused{why, false}));
-  // The other side hangs up when it reads this; a stranger that does not is dropped at its deadline.
+  // The other side hangs up when it reads this; a stranger that does not is dropped at its
+  // deadline.
 }
 
 std::string Launcher::peer_token() const {
@@ -86,7 +93,8 @@ void Launcher::act(const HangUp& hang_up) {
 }
 
 void Launcher::act(const StartProcesses& start) {
-  if (start.placement) supervisor_->set_first_rank(start.placement->member_rank * settings_.processes);
+  if (start.placement)
+    supervisor_->set_first_rank(start.placement->member_rank * settings_.processes);
   for (int i = 0; i < settings_.processes; ++i) start_process(i, start.placement);
 }
 
@@ -98,7 +106,8 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
   if (channel) {
     const ProcessPlace place{local_rank, channel->get(), error_file, placement};
     started = supervisor_->start(
-        local_rank, SpawnOptions{settings_.command, process_env(settings_, place), channel->get()}, error_file);
+        local_rank, SpawnOptions{settings_.command, process_env(settings_, place), channel->get()},
+        error_file);
   } else {
     started = tl::make_unexpected(channel.error());
   }
@@ -112,7 +121,8 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
 }
 
 void Launcher::act(const TellProcess& tell) {
-  if (std::holds_alternative<api::channel::Stop>(tell.message)) supervisor_->mark_told(tell.local_rank);
+  if (std::holds_alternative<api::channel::Stop>(tell.message))
+    supervisor_->mark_told(tell.local_rank);
   if (const auto* welcome = std::get_if<api::channel::Welcome>(&tell.message)) {
     supervisor_->set_first_rank(welcome->rank - welcome->local_rank);
   }
@@ -125,7 +135,8 @@ void Launcher::act(const WriteShard& write) {
     saver_->write(write, std::move(*buffer));
     return;
   }
-  ShardWritten failed{.local_rank = write.local_rank, .buffer = write.buffer, .error = buffer.error().message};
+  ShardWritten failed{
+      .local_rank = write.local_rank, .buffer = write.buffer, .error = buffer.error().message};
   failed.shard.rank = write.rank;
   failed.shard.step = write.step;
   feed(failed);
@@ -152,7 +163,8 @@ void Launcher::write_termination(const std::string& path, const api::Failure& fa
   const os::Fd file{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
   const bool is_written = file.is_open() && ::write(file.get(), text.data(), text.size()) ==
                                                 static_cast<ssize_t>(text.size());
-  if (!is_written) log.warning("termination_log_failed", {{"path", path}, {"error", os::errno_text()}});
+  if (!is_written)
+    log.warning("termination_log_failed", {{"path", path}, {"error", os::errno_text()}});
 }
 
 }  // namespace pawl::launcher

@@ -1,8 +1,9 @@
-// pawl-launch -- command …: PID 1 of a worker container, and the counterpart of torchrun. pawl-launch --install DIR: copies
-// itself. Wires production parts together; everything else is in the library.
+// pawl-launch -- command …: PID 1 of a worker container, and the counterpart of torchrun.
+// pawl-launch --install DIR: copies itself. Wires production parts together; everything else is in
+// the library.
+#include <unistd.h>
 #include <cstdio>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "common/api/contract.h"
@@ -50,7 +51,8 @@ Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
   if (!settings.is_local()) {
     // Where the operator mounts its token, else the pod's usual one.
     const bool has_own = ::access(settings.token_file.c_str(), R_OK) == 0;
-    auto config = has_own ? kube::in_cluster_config(settings.token_file, settings.ca_file) : kube::in_cluster_config();
+    auto config = has_own ? kube::in_cluster_config(settings.token_file, settings.ca_file)
+                          : kube::in_cluster_config();
     if (config) config->ns = settings.ns;
     return config;
   }
@@ -64,16 +66,19 @@ Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
 int launch(const Arguments& arguments, const Clock& clock, Log& log) {
   const auto give_up = [&](const std::string& path, const std::string& why) {
     log.error("launcher_cannot_start", {{"error", why}});
-    launcher::Launcher::write_termination(path, api::Failure{.cause = "Error", .message = "pawl-launch: " + why}, log);
+    launcher::Launcher::write_termination(
+        path, api::Failure{.cause = "Error", .message = "pawl-launch: " + why}, log);
     return api::kExitFatal;
   };
   auto settings = launcher::read_settings(os::environment(), arguments.command);
   const std::string termination_log =
-      settings ? settings->termination_log : os::env(api::kEnvTerminationLog).value_or("/dev/termination-log");
+      settings ? settings->termination_log
+               : os::env(api::kEnvTerminationLog).value_or("/dev/termination-log");
   if (!settings) return give_up(termination_log, settings.error().message);
   const auto config = cluster_config(*settings);
   if (!config) return give_up(termination_log, config.error().message);
-  auto transport = kube::make_transport(*config, clock, {.user_agent = "pawl-launch/0.1.0", .concurrency_max = 4});
+  auto transport = kube::make_transport(*config, clock,
+                                        {.user_agent = "pawl-launch/0.1.0", .concurrency_max = 4});
   if (!transport) return give_up(termination_log, transport.error().message);
   auto launcher = launcher::Launcher::create(std::move(*settings), **transport, clock, log);
   if (!launcher) return give_up(termination_log, launcher.error().message);
@@ -94,8 +99,11 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (!arguments.error.empty() || (arguments.command.empty() && arguments.install_to.empty())) {
-    std::fprintf(stderr, "pawl-launch: %s\nusage: pawl-launch -- COMMAND [ARGUMENT…]\n       pawl-launch --install DIR [--from %s]\n",
-                 arguments.error.empty() ? "no command" : arguments.error.c_str(), api::kLauncherImageRoot);
+    std::fprintf(stderr,
+                 "pawl-launch: %s\nusage: pawl-launch -- COMMAND [ARGUMENT…]\n       pawl-launch "
+                 "--install DIR [--from %s]\n",
+                 arguments.error.empty() ? "no command" : arguments.error.c_str(),
+                 api::kLauncherImageRoot);
     return api::kExitFatal;
   }
   if (!arguments.install_to.empty()) {

@@ -4,7 +4,8 @@
 
 namespace pawl::launcher {
 
-std::map<std::string, std::string> process_env(const Settings& settings, const ProcessPlace& place) {
+std::map<std::string, std::string> process_env(const Settings& settings,
+                                               const ProcessPlace& place) {
   std::map<std::string, std::string> env = settings.env;
   const auto set = [&](const char* name, auto value) {
     if constexpr (std::is_integral_v<decltype(value)>) {
@@ -16,7 +17,8 @@ std::map<std::string, std::string> process_env(const Settings& settings, const P
   set(api::kEnvChannelFd, place.channel_fd);
   set("LOCAL_RANK", place.local_rank);
   set("LOCAL_WORLD_SIZE", settings.processes);
-  // As torchrun: more than one process on a host must not each take all cores, unless the user says so.
+  // As torchrun: more than one process on a host must not each take all cores, unless the user says
+  // so.
   if (settings.processes > 1 && !env.contains("OMP_NUM_THREADS")) set("OMP_NUM_THREADS", 1);
   if (!place.error_file.empty()) set("TORCHELASTIC_ERROR_FILE", place.error_file);
   if (!place.placement) return env;

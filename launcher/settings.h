@@ -1,4 +1,5 @@
-// What the operator told this launcher: read once at start from the environment (common/api/contract.h). Pure.
+// What the operator told this launcher: read once at start from the environment
+// (common/api/contract.h). Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct Settings {
 };
 
 // Invalid with one sentence that names everything that is missing or wrong.
-Result<Settings> read_settings(const std::map<std::string, std::string>& env, std::vector<std::string> command);
+Result<Settings> read_settings(const std::map<std::string, std::string>& env,
+                               std::vector<std::string> command);
 
 }  // namespace pawl::launcher

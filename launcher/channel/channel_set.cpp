@@ -35,10 +35,12 @@ void ChannelSet::send(int local_rank, const channel::ToProcess& message) {
   const auto found = channels_.find(local_rank);
   if (found == channels_.end() || !found->second.socket.is_open()) return;
   const std::string text = channel::encode(message);
-  const Status sent = text.size() > os::kPacketBytesMax
-                          ? Status{fail(Code::kInvalid, "message of " + std::to_string(text.size()) + " bytes")}
-                          : os::send_packet(found->second.socket.get(), text);
-  if (!sent) log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
+  const Status sent =
+      text.size() > os::kPacketBytesMax
+          ? Status{fail(Code::kInvalid, "message of " + std::to_string(text.size()) + " bytes")}
+          : os::send_packet(found->second.socket.get(), text);
+  if (!sent)
+    log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
 }
 
 void ChannelSet::drain(int local_rank) {
@@ -59,7 +61,8 @@ void ChannelSet::drain(int local_rank) {
 void ChannelSet::on_packet(int local_rank, const std::string& text) {
   const auto message = channel::decode_from_process(text);
   if (!message) {
-    log_.warning("channel_message_ignored", {{"rank", local_rank}, {"error", message.error().message}});
+    log_.warning("channel_message_ignored",
+                 {{"rank", local_rank}, {"error", message.error().message}});
     return;
   }
   if (const auto* wanted = std::get_if<channel::Buffers>(&*message)) {
@@ -68,7 +71,8 @@ void ChannelSet::on_packet(int local_rank, const std::string& text) {
   }
   if (const auto* sealed = std::get_if<channel::Sealed>(&*message);
       sealed != nullptr && !buffer(local_rank, sealed->buffer, sealed->bytes)) {
-    log_.warning("channel_message_ignored", {{"rank", local_rank}, {"error", "sealed a buffer that it has not"}});
+    log_.warning("channel_message_ignored",
+                 {{"rank", local_rank}, {"error", "sealed a buffer that it has not"}});
     return;
   }
   on_message_(local_rank, *message);
@@ -89,8 +93,10 @@ void ChannelSet::give_buffers(int local_rank, std::uint64_t bytes) {
     fds.push_back(buffer.get());
   }
   one.buffer_bytes = bytes;
-  const Status sent = os::send_packet(one.socket.get(), channel::encode(channel::ToProcess{channel::BuffersReady{}}), fds);
-  if (!sent) log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
+  const Status sent = os::send_packet(
+      one.socket.get(), channel::encode(channel::ToProcess{channel::BuffersReady{}}), fds);
+  if (!sent)
+    log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
 }
 
 Result<os::Fd> ChannelSet::buffer(int local_rank, int index, std::uint64_t bytes) const {
@@ -98,7 +104,8 @@ Result<os::Fd> ChannelSet::buffer(int local_rank, int index, std::uint64_t bytes
   if (found == channels_.end() || index < 0 || index > 1 || bytes > found->second.buffer_bytes) {
     return fail(Code::kInvalid, "no such buffer");
   }
-  os::Fd copy{::fcntl(found->second.buffers[static_cast<std::size_t>(index)].get(), F_DUPFD_CLOEXEC, 3)};
+  os::Fd copy{
+      ::fcntl(found->second.buffers[static_cast<std::size_t>(index)].get(), F_DUPFD_CLOEXEC, 3)};
   if (!copy.is_open()) return fail(Code::kIo, "dup: " + os::errno_text());
   return copy;
 }

@@ -1,5 +1,5 @@
-// The local processes' sockets and checkpoint buffers: decodes what they say, hands out two shared memory buffers each,
-// keeps those after the process is gone. Owner thread only, driven by Poller.
+// The local processes' sockets and checkpoint buffers: decodes what they say, hands out two shared
+// memory buffers each, keeps those after the process is gone. Owner thread only, driven by Poller.
 #pragma once
 
 #include <array>
@@ -27,7 +27,8 @@ class ChannelSet {
   void send(int local_rank, const api::channel::ToProcess& message);
   // Reads everything that is there, also after the process ended.
   void drain(int local_rank);
-  // A duplicate of the buffer's descriptor for the writer thread; Invalid for a buffer or length that was never given.
+  // A duplicate of the buffer's descriptor for the writer thread; Invalid for a buffer or length
+  // that was never given.
   Result<os::Fd> buffer(int local_rank, int index, std::uint64_t bytes) const;
 
  private:

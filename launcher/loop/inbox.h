@@ -1,6 +1,7 @@
-// The only way from other threads (transport callbacks, the writer, the log pump) to the owner thread: tasks
-// that it runs in order. post() from any thread; drain() from the owner. Every producer has a bounded number of
-// things under way, so the inbox cannot grow without bound; beyond the limit the process ends, as that is a bug.
+// The only way from other threads (transport callbacks, the writer, the log pump) to the owner
+// thread: tasks that it runs in order. post() from any thread; drain() from the owner. Every
+// producer has a bounded number of things under way, so the inbox cannot grow without bound; beyond
+// the limit the process ends, as that is a bug.
 #pragma once
 
 #include <functional>

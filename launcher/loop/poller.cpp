@@ -1,8 +1,8 @@
 #include "launcher/loop/poller.h"
 
+#include <sys/epoll.h>
 #include <array>
 #include <cerrno>
-#include <sys/epoll.h>
 #include <utility>
 
 #include "common/base/check.h"

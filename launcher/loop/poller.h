@@ -1,5 +1,5 @@
-// The owner thread's wait: descriptors with a handler each, on epoll. Handlers may add and remove descriptors, their own
-// too; a removed one is never called again. Owner thread only.
+// The owner thread's wait: descriptors with a handler each, on epoll. Handlers may add and remove
+// descriptors, their own too; a removed one is never called again. Owner thread only.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,8 @@ class Poller {
   explicit Poller(os::Fd epoll) : epoll_(std::move(epoll)) {}
   os::Fd epoll_;
   std::uint64_t last_key_ = 0;
-  std::map<int, std::uint64_t> keys_;  // a descriptor number may be reused within one turn; a key is not
+  std::map<int, std::uint64_t>
+      keys_;  // a descriptor number may be reused within one turn; a key is not
   std::map<std::uint64_t, std::shared_ptr<Handler>> handlers_;
 };
 

@@ -1,9 +1,9 @@
 #include "launcher/loop/signals.h"
 
-#include <csignal>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <csignal>
 #include <utility>
 
 #include "common/os/process.h"
@@ -27,7 +27,8 @@ void Signals::block() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-Result<std::unique_ptr<Signals>> Signals::create(Poller& poller, std::function<void(int)> on_signal) {
+Result<std::unique_ptr<Signals>> Signals::create(Poller& poller,
+                                                 std::function<void(int)> on_signal) {
   block();
   const sigset_t set = handled_signals();
   os::Fd fd{::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
@@ -35,7 +36,8 @@ Result<std::unique_ptr<Signals>> Signals::create(Poller& poller, std::function<v
   const int number = fd.get();
   poller.add(number, EPOLLIN, [number, on_signal = std::move(on_signal)](std::uint32_t) {
     signalfd_siginfo info{};
-    while (::read(number, &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+    while (::read(number, &info, sizeof info) == sizeof info)
+      on_signal(static_cast<int>(info.ssi_signo));
   });
   return std::unique_ptr<Signals>(new Signals(poller, std::move(fd)));
 }

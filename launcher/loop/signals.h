@@ -1,4 +1,5 @@
-// Signals as readable events. block() in main before any thread exists, so that no thread ever takes one. Owner thread.
+// Signals as readable events. block() in main before any thread exists, so that no thread ever
+// takes one. Owner thread.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,8 @@ class Signals {
  public:
   // TERM, INT, CHLD, and those that are passed on to the processes: HUP, QUIT, USR1, USR2, WINCH.
   static void block();
-  static Result<std::unique_ptr<Signals>> create(Poller& poller, std::function<void(int signal)> on_signal);
+  static Result<std::unique_ptr<Signals>> create(Poller& poller,
+                                                 std::function<void(int signal)> on_signal);
   ~Signals();
 
  private:

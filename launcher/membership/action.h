@@ -1,6 +1,6 @@
-// The inputs and actions of the membership decision: everything that a launcher can learn, and everything that it can
-// do. Values only. Actions are performed in order by launcher.cpp, which decides nothing; each action that has an answer
-// names the input that brings it.
+// The inputs and actions of the membership decision: everything that a launcher can learn, and
+// everything that it can do. Values only. Actions are performed in order by launcher.cpp, which
+// decides nothing; each action that has an answer names the input that brings it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@
 namespace pawl::membership {
 
 using PeerId = std::uint64_t;
-inline constexpr PeerId kLeaderPeer = 1;  // our own connection to the leader; inbound ones count from 2
-inline constexpr PeerId kSelfPeer = 0;    // the leader's own member
+inline constexpr PeerId kLeaderPeer =
+    1;  // our own connection to the leader; inbound ones count from 2
+inline constexpr PeerId kSelfPeer = 0;  // the leader's own member
 
 struct Now {
   SteadyPoint steady;
@@ -33,7 +34,11 @@ struct RecordSeen {  // from a read, a watch event or the answer to a write
 struct RecordGone {  // 404 or 401: the job, or this pod, does not exist any more
   std::string why;
 };
-enum class WriteOutcome { kApplied, kUnclear, kRefused };  // unclear: conflict or no answer, read again
+enum class WriteOutcome {
+  kApplied,
+  kUnclear,
+  kRefused
+};  // unclear: conflict or no answer, read again
 struct WriteDone {
   WriteOutcome outcome = WriteOutcome::kApplied;
   std::string why;
@@ -76,9 +81,9 @@ struct PublishDone {
 struct TerminationAsked {};  // SIGTERM or SIGINT
 struct Tick {};
 
-using Input = std::variant<RecordSeen, RecordGone, WriteDone, PeerUp, PeerDown, PeerSaid, ProcessSaid,
-                           ProcessExited, CheckpointSelected, ShardWritten, PublishDone,
-                           TerminationAsked, Tick>;
+using Input = std::variant<RecordSeen, RecordGone, WriteDone, PeerUp, PeerDown, PeerSaid,
+                           ProcessSaid, ProcessExited, CheckpointSelected, ShardWritten,
+                           PublishDone, TerminationAsked, Tick>;
 
 // ---- actions
 struct ReadRecord {  // → RecordSeen with this id
@@ -111,7 +116,8 @@ struct Placement {
   std::string master_address;
   std::uint16_t master_port = 0;
 };
-struct StartProcesses {  // → ProcessExited for each, one day; without a place: they learn it from Welcome
+struct StartProcesses {  // → ProcessExited for each, one day; without a place: they learn it from
+                         // Welcome
   std::optional<Placement> placement;
 };
 struct TellProcess {
@@ -148,8 +154,8 @@ struct Leave {  // flush what is queued to the peers, then exit
   int exit_code = 0;
 };
 
-using Action = std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp, SelectCheckpoint,
-                            StartProcesses, TellProcess, StopProcesses, WriteShard,
-                            PublishCheckpoint, SetReady, WriteTermination, Note, Leave>;
+using Action = std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp,
+                            SelectCheckpoint, StartProcesses, TellProcess, StopProcesses,
+                            WriteShard, PublishCheckpoint, SetReady, WriteTermination, Note, Leave>;
 
 }  // namespace pawl::membership

@@ -1,5 +1,5 @@
-// The leader's account of which shards of which step are on storage. A step may be published once: when every rank's
-// shard is there and the step is confirmed. Pure; owned by Gang.
+// The leader's account of which shards of which step are on storage. A step may be published once:
+// when every rank's shard is there and the step is confirmed. Pure; owned by Gang.
 #pragma once
 
 #include <map>
@@ -20,7 +20,8 @@ class CheckpointLedger {
   void confirm(std::int64_t step);
   std::int64_t confirmed() const { return confirmed_; }
 
-  // The newest step that is whole, confirmed and newer than everything published; older ones are let go.
+  // The newest step that is whole, confirmed and newer than everything published; older ones are
+  // let go.
   std::optional<std::int64_t> publishable() const;
   // Takes its shards, by rank.
   std::vector<ShardDone> take(std::int64_t step);

@@ -1,5 +1,6 @@
-// Who leads before the first generation of an attempt: the first eligible launcher that writes its claim. The operator's
-// order spreads the attempts in time; each lost one doubles the wait. Pure; owned by Membership.
+// Who leads before the first generation of an attempt: the first eligible launcher that writes its
+// claim. The operator's order spreads the attempts in time; each lost one doubles the wait. Pure;
+// owned by Membership.
 #pragma once
 
 #include <optional>

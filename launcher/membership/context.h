@@ -1,5 +1,6 @@
-// What the parts of the membership decision share: who we are, how long things may take, the newest record, and the
-// actions and self-addressed messages of the step under way. Owned by Membership. Pure.
+// What the parts of the membership decision share: who we are, how long things may take, the newest
+// record, and the actions and self-addressed messages of the step under way. Owned by Membership.
+// Pure.
 #pragma once
 
 #include <deque>
@@ -23,22 +24,23 @@ struct Identity {
   std::string address;      // host:port of our listener
   std::string fingerprint;  // of our certificate
   std::uint16_t master_port = 0;
-  std::string data_key;     // hex, 32 random bytes: the key of the generation that we commit, if we lead
+  std::string
+      data_key;  // hex, 32 random bytes: the key of the generation that we commit, if we lead
   bool has_checkpoints = false;
   int checkpoint_seconds = 60;
 };
 
 struct Timings {
   std::chrono::milliseconds heartbeat{500}, dead{2500};
-  std::chrono::milliseconds claim_step{300};       // between the launchers that may claim
+  std::chrono::milliseconds claim_step{300};  // between the launchers that may claim
   std::chrono::milliseconds redial_first{100}, redial_max{2000};
-  std::chrono::milliseconds refused_max{30'000};   // how long a leader's refusal is retried
+  std::chrono::milliseconds refused_max{30'000};  // how long a leader's refusal is retried
   std::chrono::milliseconds unreachable_max{30'000};
-  std::chrono::milliseconds save_grace{20'000};    // from Stop{is_saving} to TERM
-  std::chrono::milliseconds kill_grace{5'000};     // from TERM to KILL
+  std::chrono::milliseconds save_grace{20'000};  // from Stop{is_saving} to TERM
+  std::chrono::milliseconds kill_grace{5'000};   // from TERM to KILL
   std::chrono::milliseconds goodbye_max{10'000};
-  std::chrono::milliseconds culprit_wait{1'000};   // a victim's report may come before the culprit's
-  std::chrono::milliseconds progress_every{100};   // reports of a step to the leader
+  std::chrono::milliseconds culprit_wait{1'000};  // a victim's report may come before the culprit's
+  std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
 };
 

@@ -68,12 +68,13 @@ std::optional<Refused> Gang::refusal_of(const Join& join) const {
   }
   const api::EligiblePod* pod = ctx_.find_pod(join.self.uid);
   if (pod != nullptr && pod->slot != join.slot) {
-    return Refused{"the pod has slot " + std::to_string(pod->slot) + ", it said " +
-                       std::to_string(join.slot),
-                   true};
+    return Refused{
+        "the pod has slot " + std::to_string(pod->slot) + ", it said " + std::to_string(join.slot),
+        true};
   }
   // One generation per attempt: who comes after the commit has nothing to enter.
-  if (stage_ != Stage::kGathering) return Refused{"the generation of this attempt is committed", false};
+  if (stage_ != Stage::kGathering)
+    return Refused{"the generation of this attempt is committed", false};
   return std::nullopt;
 }
 

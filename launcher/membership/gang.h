@@ -1,6 +1,7 @@
-// The leader's half of the decision, alive in the one launcher that the record names: gathers members, commits the
-// generation, collects shards and publishes checkpoints, reports progress, ends the gang. Level-triggered: decide() compares
-// the record with what it should say, so a lost or conflicting write is simply decided again. Pure; owned by Membership.
+// The leader's half of the decision, alive in the one launcher that the record names: gathers
+// members, commits the generation, collects shards and publishes checkpoints, reports progress,
+// ends the gang. Level-triggered: decide() compares the record with what it should say, so a lost
+// or conflicting write is simply decided again. Pure; owned by Membership.
 #pragma once
 
 #include <map>

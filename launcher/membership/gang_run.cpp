@@ -1,4 +1,5 @@
-// The leader while the generation runs: checkpoints, requests of the operator, the record's reports, the end.
+// The leader while the generation runs: checkpoints, requests of the operator, the record's
+// reports, the end.
 #include <algorithm>
 #include <utility>
 
@@ -41,16 +42,15 @@ void Gang::decide() {
 }
 
 void Gang::on_record(std::uint64_t read_id) {
-  const std::int64_t newest =
-      std::max(ctx_.record->spec.attempt, ctx_.record->status.attempt);
+  const std::int64_t newest = std::max(ctx_.record->spec.attempt, ctx_.record->status.attempt);
   if (newest > ctx_.id.attempt) {
     end(StopReason::kStale, false, "attempt " + std::to_string(newest) + " has begun");
     return;
   }
   if (!publishing_ || publishing_->is_sent || read_id < publishing_->read_id) return;
   // The fence before the manifest: still our attempt, our generation, our leadership.
-  const bool is_ours = ctx_.is_leader() && proposal_ &&
-                       ctx_.record->status.generation == proposal_->generation;
+  const bool is_ours =
+      ctx_.is_leader() && proposal_ && ctx_.record->status.generation == proposal_->generation;
   if (!is_ours) {
     ctx_.note("publication_refused", "the record has moved on", true);
     publishing_.reset();
@@ -64,7 +64,9 @@ void Gang::on_record(std::uint64_t read_id) {
                              world_size, trainer, std::move(shards)});
 }
 
-void Gang::on_record_gone(const std::string& why) { end(StopReason::kGone, false, "the job is gone: " + why); }
+void Gang::on_record_gone(const std::string& why) {
+  end(StopReason::kGone, false, "the job is gone: " + why);
+}
 
 void Gang::drive_checkpoints() {
   if (publishing_) return;
@@ -125,14 +127,13 @@ void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
 void Gang::drive_end() {
   // Nothing of a gone job or of an older attempt may be published or written any more.
   const bool is_void = end_reason_ == StopReason::kGone || end_reason_ == StopReason::kStale;
-  const bool have_left = std::ranges::all_of(joiners_, [](const auto& entry) {
-    return entry.second.has_left || entry.second.is_lost;
-  });
+  const bool have_left = std::ranges::all_of(
+      joiners_, [](const auto& entry) { return entry.second.has_left || entry.second.is_lost; });
   const bool is_written = writer_.is_free() && desired() == ctx_.record->status;
-  const bool knows_culprit = failures_.empty() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait ||
-                             std::ranges::any_of(failures_, [](const api::Failure& failure) {
-                               return failure.cause != "Victim";
-                             });
+  const bool knows_culprit =
+      failures_.empty() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait ||
+      std::ranges::any_of(failures_,
+                          [](const api::Failure& failure) { return failure.cause != "Victim"; });
   const bool is_settled = have_left && !publishing_ && is_written && knows_culprit;
   if (is_void || is_settled || ctx_.now.steady >= end_deadline_) stage_ = Stage::kDone;
 }
@@ -165,7 +166,9 @@ api::WorkerGroupStatus Gang::desired() const {
 // At once for what users and the operator wait for; progress alone only each reportSeconds.
 void Gang::write_if_due() {
   if (!writer_.is_free() || !ctx_.is_leader()) return;
-  if (end_reason_ == StopReason::kGone || (stage_ == Stage::kEnding && end_reason_ == StopReason::kStale)) return;
+  if (end_reason_ == StopReason::kGone ||
+      (stage_ == Stage::kEnding && end_reason_ == StopReason::kStale))
+    return;
   api::WorkerGroupStatus next = desired();
   const api::WorkerGroupStatus& now = ctx_.record->status;
   const bool has_news = next.progress != now.progress;

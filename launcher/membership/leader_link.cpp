@@ -10,7 +10,8 @@ namespace pawl::membership {
 void LeaderLink::retarget() {
   const api::Leader* leader = ctx_.leader();
   if (leader == nullptr || (target_ && *target_ == *leader)) return;
-  if (step_ != Step::kIdle && target_ && target_->ref != ctx_.id.self) ctx_.act(HangUp{kLeaderPeer});
+  if (step_ != Step::kIdle && target_ && target_->ref != ctx_.id.self)
+    ctx_.act(HangUp{kLeaderPeer});
   target_ = *leader;
   step_ = Step::kIdle;
   failing_since_.reset();
@@ -85,8 +86,8 @@ void LeaderLink::on_tick() {
   if (step_ != Step::kJoined || target_->ref == ctx_.id.self) return;
   if (ctx_.now.steady - last_heard_ > ctx_.timings.dead) {
     ctx_.act(HangUp{kLeaderPeer});
-    on_down("nothing heard from the leader for " +
-            std::to_string(ctx_.timings.dead.count()) + " ms");
+    on_down("nothing heard from the leader for " + std::to_string(ctx_.timings.dead.count()) +
+            " ms");
     return;
   }
   if (ctx_.now.steady - last_sent_ >= ctx_.timings.heartbeat) send(Heartbeat{});

@@ -1,5 +1,6 @@
-// A member's way to the leader: dials what the record names, joins, keeps the connection alive, and says when the
-// leader is lost. Where the leader is in this launcher the messages go straight to it. Pure; owned by Member.
+// A member's way to the leader: dials what the record names, joins, keeps the connection alive, and
+// says when the leader is lost. Where the leader is in this launcher the messages go straight to
+// it. Pure; owned by Member.
 #pragma once
 
 #include <optional>

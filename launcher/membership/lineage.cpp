@@ -6,7 +6,8 @@ namespace pawl::membership {
 
 std::vector<api::LineageEntry> extend_lineage(std::vector<api::LineageEntry> lineage,
                                               const api::LineageEntry& entry) {
-  std::erase_if(lineage, [&](const api::LineageEntry& old) { return old.start_step > entry.start_step; });
+  std::erase_if(lineage,
+                [&](const api::LineageEntry& old) { return old.start_step > entry.start_step; });
   lineage.push_back(entry);
   std::vector<api::LineageEntry> kept;
   for (std::size_t i = 0; i < lineage.size(); ++i) {

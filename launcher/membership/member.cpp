@@ -12,8 +12,8 @@ namespace channel = api::channel;
 Member::Member(Context& ctx)
     : ctx_(ctx), link_(ctx), processes_(static_cast<std::size_t>(ctx.id.processes)) {}
 
-// Native processes only wait for Welcome, so they start at once: loading their libraries and data happens
-// beside the joining. Others need their rank in the environment.
+// Native processes only wait for Welcome, so they start at once: loading their libraries and data
+// happens beside the joining. Others need their rank in the environment.
 void Member::start() {
   ctx_.act(WatchRecord{true});
   if (is_native()) start_processes(std::nullopt);
@@ -73,13 +73,14 @@ void Member::on_refused(const Refused& refused) {
   ctx_.note("join_refused", refused.why, true);
   link_.on_refused(refused.why);
   if (!refused.is_final || is_stopping()) return;
-  ctx_.act(WriteTermination{api::Failure{.pod = ctx_.id.pod,
-                                         .node = ctx_.id.node,
-                                         .pod_uid = ctx_.id.self.uid,
-                                         .cause = "Error",
-                                         .message = "refused by the leading launcher: " + refused.why,
-                                         .attempt = ctx_.id.attempt,
-                                         .time = ctx_.now.wall}});
+  ctx_.act(
+      WriteTermination{api::Failure{.pod = ctx_.id.pod,
+                                    .node = ctx_.id.node,
+                                    .pod_uid = ctx_.id.self.uid,
+                                    .cause = "Error",
+                                    .message = "refused by the leading launcher: " + refused.why,
+                                    .attempt = ctx_.id.attempt,
+                                    .time = ctx_.now.wall}});
   begin_stop(api::kExitFatal, false, refused.why);
 }
 
@@ -119,7 +120,8 @@ void Member::tell_ready() {
   for (const Process& process : processes_) ready.data_ports.push_back(process.hello->data_port);
   ready.config_hash = processes_.front().hello->config_hash;
   for (const Process& process : processes_) {
-    if (process.hello->config_hash != ready.config_hash) ready.config_hash = "different on one host";
+    if (process.hello->config_hash != ready.config_hash)
+      ready.config_hash = "different on one host";
   }
   ready_told_on_ = link_.joins();
   link_.send(std::move(ready));
@@ -171,7 +173,8 @@ void Member::on_process_said(const ProcessSaid& said) {
   }
 }
 
-// A step may take microseconds: the leader hears the newest report, not each one; at once where a shard waits for it.
+// A step may take microseconds: the leader hears the newest report, not each one; at once where a
+// shard waits for it.
 void Member::report(bool is_urgent) {
   if (!unsent_report_ || !commit_) return;
   if (!is_urgent && ctx_.now.steady - report_sent_ < ctx_.timings.progress_every) return;
@@ -201,7 +204,8 @@ void Member::on_sealed(int local_rank, const channel::Sealed& sealed) {
 void Member::on_shard_written(const ShardWritten& written) {
   --writes_in_flight_;
   const Process& process = processes_[static_cast<std::size_t>(written.local_rank)];
-  if (process.is_running) ctx_.act(TellProcess{written.local_rank, channel::Released{written.buffer}});
+  if (process.is_running)
+    ctx_.act(TellProcess{written.local_rank, channel::Released{written.buffer}});
   report(true);
   if (written.error.empty()) {
     link_.send(written.shard);

@@ -1,6 +1,6 @@
-// One member of a gang, in every launcher: joins the leader, enters the generation that it is shown, runs the local
-// processes, hands their shards to storage, and leaves with the exit code that tells the operator why. Pure; owned by
-// Membership.
+// One member of a gang, in every launcher: joins the leader, enters the generation that it is
+// shown, runs the local processes, hands their shards to storage, and leaves with the exit code
+// that tells the operator why. Pure; owned by Membership.
 #pragma once
 
 #include <optional>
@@ -71,10 +71,10 @@ class Member {
   std::optional<api::channel::Report> unsent_report_;
   SteadyPoint report_sent_{};
 
-  bool is_finished_ = false;            // all processes exited 0 and the leader knows
+  bool is_finished_ = false;  // all processes exited 0 and the leader knows
   bool was_goodbye_said_ = false;
   std::optional<SteadyPoint> goodbye_deadline_;
-  std::optional<int> exit_code_;        // set: stopping
+  std::optional<int> exit_code_;  // set: stopping
   bool has_own_failure_ = false, is_through_ = false;
   std::optional<SteadyPoint> term_at_;  // when saving processes are told to end
   SteadyPoint stop_deadline_{};         // storage that hangs does not hold the pod for ever

@@ -19,19 +19,21 @@ void Member::on_process_exited(const ProcessExited& exited) {
 void Member::fail_own(const ProcessExited& exited) {
   // 75 says "not my fault": a peer or the network failed under it.
   const bool is_victim = exited.exit_code == api::kExitRetry;
-  api::Failure failure{.rank = rank_of(exited.local_rank),
-                       .pod = ctx_.id.pod,
-                       .node = ctx_.id.node,
-                       .pod_uid = ctx_.id.self.uid,
-                       .exit_code = exited.exit_code,
-                       .cause = is_victim ? "Victim" : exited.signal != 0 ? "Signal" : "Error",
-                       .message = "rank " + std::to_string(rank_of(exited.local_rank)) +
-                                  (exited.signal != 0
-                                       ? " was killed by signal " + std::to_string(exited.signal)
-                                       : " exited with code " + std::to_string(exited.exit_code)),
-                       .log_tail = exited.log_tail,
-                       .attempt = ctx_.id.attempt,
-                       .time = ctx_.now.wall};
+  api::Failure failure{
+      .rank = rank_of(exited.local_rank),
+      .pod = ctx_.id.pod,
+      .node = ctx_.id.node,
+      .pod_uid = ctx_.id.self.uid,
+      .exit_code = exited.exit_code,
+      .cause = is_victim            ? "Victim"
+               : exited.signal != 0 ? "Signal"
+                                    : "Error",
+      .message = "rank " + std::to_string(rank_of(exited.local_rank)) +
+                 (exited.signal != 0 ? " was killed by signal " + std::to_string(exited.signal)
+                                     : " exited with code " + std::to_string(exited.exit_code)),
+      .log_tail = exited.log_tail,
+      .attempt = ctx_.id.attempt,
+      .time = ctx_.now.wall};
   if (exited.signal != 0) failure.signal = exited.signal;
   if (!exited.message.empty()) failure.message += ": " + exited.message;
   ctx_.note("process_failed", failure.message, true);
@@ -80,8 +82,7 @@ void Member::begin_stop(int code, bool is_saving, const std::string& why) {
   ctx_.note("stopping", why);
   ctx_.act(SetReady{false});
   const auto& timings = ctx_.timings;
-  stop_deadline_ =
-      ctx_.now.steady + timings.save_grace + timings.kill_grace + timings.goodbye_max;
+  stop_deadline_ = ctx_.now.steady + timings.save_grace + timings.kill_grace + timings.goodbye_max;
   stop_processes(is_saving);
 }
 
@@ -128,8 +129,8 @@ void Member::decide() {
     }
     return;
   }
-  const bool is_done =
-      are_all([](const Process& process) { return process.exit_code == 0; }) && writes_in_flight_ == 0;
+  const bool is_done = are_all([](const Process& process) { return process.exit_code == 0; }) &&
+                       writes_in_flight_ == 0;
   if (is_done && commit_ && !is_finished_) {
     is_finished_ = true;
     report(true);
@@ -137,7 +138,8 @@ void Member::decide() {
     goodbye_deadline_ = ctx_.now.steady + ctx_.timings.goodbye_max;
   }
   // The leader itself stays until the record says so.
-  const bool is_late = goodbye_deadline_ && ctx_.now.steady >= *goodbye_deadline_ && !ctx_.is_leader();
+  const bool is_late =
+      goodbye_deadline_ && ctx_.now.steady >= *goodbye_deadline_ && !ctx_.is_leader();
   if (is_finished_ && (was_goodbye_said_ || loss || is_late)) {
     exit_code_ = api::kExitDone;
     is_through_ = true;

@@ -31,16 +31,16 @@ std::vector<Action> Membership::step(const Input& input, Now now) {
   return std::exchange(ctx_.actions, {});
 }
 
-// Ticks come ten times a second. If none came for long, this launcher itself was stopped or starved, and the
-// silence of the others is our own.
+// Ticks come ten times a second. If none came for long, this launcher itself was stopped or
+// starved, and the silence of the others is our own.
 void Membership::notice_pause() {
   member_.forgive_silence();
   if (gang_) gang_->forgive_silence();
 }
 
 void Membership::on(const RecordSeen& seen) {
-  const bool is_stale = ctx_.record && is_older(seen.group.meta.resource_version,
-                                                ctx_.record->meta.resource_version);
+  const bool is_stale =
+      ctx_.record && is_older(seen.group.meta.resource_version, ctx_.record->meta.resource_version);
   if (!is_stale) ctx_.record = seen.group;
   writer_.on_record(seen.read_id);
   if (is_stale && seen.read_id == 0) return;

@@ -1,6 +1,7 @@
-// The decision of a launcher: one input in, ordered actions out. A pure function of what it was told: no I/O, no clock,
-// no randomness; it runs under the simulator as it does in a pod and in `pawl run`. launcher.cpp performs the actions
-// on its one owner thread. Here one generation per attempt: the gang is formed once, and ends as a whole.
+// The decision of a launcher: one input in, ordered actions out. A pure function of what it was
+// told: no I/O, no clock, no randomness; it runs under the simulator as it does in a pod and in
+// `pawl run`. launcher.cpp performs the actions on its one owner thread. Here one generation per
+// attempt: the gang is formed once, and ends as a whole.
 #pragma once
 
 #include <memory>

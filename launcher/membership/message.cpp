@@ -129,7 +129,8 @@ constexpr const char* name_of() {
   if constexpr (Is<M, Heartbeat>) return "heartbeat";
 }
 
-// A field that is absent keeps its default; one of a wrong type throws, which decode() turns into Invalid.
+// A field that is absent keeps its default; one of a wrong type throws, which decode() turns into
+// Invalid.
 template <typename M>
 bool read_as(const std::string& type, const json& object, Message& message) {
   if (type != name_of<M>()) return false;
@@ -175,11 +176,16 @@ Result<Message> decode(const std::string& text) {
 
 const char* stop_reason_name(StopReason reason) {
   switch (reason) {
-    case StopReason::kSuspended: return "suspended";
-    case StopReason::kDrained: return "drained";
-    case StopReason::kFailed: return "failed";
-    case StopReason::kGone: return "gone";
-    case StopReason::kStale: return "stale";
+    case StopReason::kSuspended:
+      return "suspended";
+    case StopReason::kDrained:
+      return "drained";
+    case StopReason::kFailed:
+      return "failed";
+    case StopReason::kGone:
+      return "gone";
+    case StopReason::kStale:
+      return "stale";
   }
   return "failed";
 }

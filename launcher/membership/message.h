@@ -1,6 +1,7 @@
-// What launchers of one gang say to each other over their TLS connections: one JSON object a frame, field "type" = the
-// struct's name in snake_case. A member's own messages to a leader in the same launcher take the same way, without the
-// wire. Unknown types are ignored, so that both sides can grow (the full protocol adds reports for a change). Pure.
+// What launchers of one gang say to each other over their TLS connections: one JSON object a frame,
+// field "type" = the struct's name in snake_case. A member's own messages to a leader in the same
+// launcher take the same way, without the wire. Unknown types are ignored, so that both sides can
+// grow (the full protocol adds reports for a change). Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,12 @@ struct Join {  // first on every connection; `token` proves the pod UID
   int slot = -1;
   std::string pod, node;
   std::string token;
-  std::string address;            // of this launcher's own listener; its host is also where its processes listen
+  std::string
+      address;  // of this launcher's own listener; its host is also where its processes listen
   std::uint16_t master_port = 0;  // free on this host: MASTER_PORT if this member gets rank 0
   int processes = 1;
 };
-struct Ready {  // every local process said Hello
+struct Ready {                            // every local process said Hello
   std::vector<std::uint16_t> data_ports;  // by local rank
   std::string config_hash;
 };
@@ -85,8 +87,8 @@ struct Goodbye {};  // is_finished stands in the record
 struct Heartbeat {};
 
 using Message =
-    std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit, Finished, Left, Refused,
-                 Commit, Peers, StopGang, AskCheckpoint, Published, Goodbye, Heartbeat>;
+    std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit, Finished, Left,
+                 Refused, Commit, Peers, StopGang, AskCheckpoint, Published, Goodbye, Heartbeat>;
 
 std::string encode(const Message& message);
 // Invalid for text that is no message; NotFound for a type that this version does not know.

@@ -29,12 +29,16 @@ void ProgressView::add(const api::channel::Report& report, Now now) {
   if (report.total_steps > 0) {
     progress.percent = static_cast<int>(100 * report.step / report.total_steps);
     const std::int64_t done = report.step - first_step_;
-    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now.steady - first_time_);
-    if (done > 0) progress.eta_seconds = (report.total_steps - report.step) * elapsed.count() / done / 1000;
+    const auto elapsed =
+        std::chrono::duration_cast<std::chrono::milliseconds>(now.steady - first_time_);
+    if (done > 0)
+      progress.eta_seconds = (report.total_steps - report.step) * elapsed.count() / done / 1000;
   }
   progress.loss = text_of(report.loss, 4);
-  if (report.samples_per_second > 0) progress.samples_per_second = text_of(report.samples_per_second, 1);
-  if (report.tokens_per_second > 0) progress.tokens_per_second = text_of(report.tokens_per_second, 0);
+  if (report.samples_per_second > 0)
+    progress.samples_per_second = text_of(report.samples_per_second, 1);
+  if (report.tokens_per_second > 0)
+    progress.tokens_per_second = text_of(report.tokens_per_second, 0);
   progress.epoch = report.epoch;
   progress.time = now.wall;
   value_ = std::move(progress);

@@ -1,4 +1,5 @@
-// Turns the reports of rank 0 into what users see: percent, remaining time, numbers as text. Pure; owned by Gang.
+// Turns the reports of rank 0 into what users see: percent, remaining time, numbers as text. Pure;
+// owned by Gang.
 #pragma once
 
 #include <optional>

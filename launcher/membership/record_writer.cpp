@@ -27,8 +27,10 @@ void RecordWriter::on_done(const WriteDone& done) {
       awaited_read_ = ask_for_record();
       return;
     case WriteOutcome::kRefused:
-      // Not applied: the server is away, throttles, or says no. Trying the same again at once would not help.
-      backoff_ = std::clamp(backoff_ * 2, ctx_.timings.write_retry_first, ctx_.timings.write_retry_max);
+      // Not applied: the server is away, throttles, or says no. Trying the same again at once would
+      // not help.
+      backoff_ =
+          std::clamp(backoff_ * 2, ctx_.timings.write_retry_first, ctx_.timings.write_retry_max);
       retry_at_ = ctx_.now.steady + backoff_;
       ctx_.note("status_write_refused", done.why, true);
       return;

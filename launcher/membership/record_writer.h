@@ -1,5 +1,6 @@
-// One write to the record at a time, and none on an old view: after an unclear answer (conflict, or no answer at all)
-// the record is read again before anything else is decided. Pure; owned by Membership.
+// One write to the record at a time, and none on an old view: after an unclear answer (conflict, or
+// no answer at all) the record is read again before anything else is decided. Pure; owned by
+// Membership.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 #include "launcher/peer/certificate.h"
 
-#include <array>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <array>
 #include <utility>
 
 #include "common/os/process.h"
@@ -31,7 +31,8 @@ std::string openssl_error() {
 std::string fingerprint_of(X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned length = 0;
-  if (certificate == nullptr || X509_digest(certificate, EVP_sha256(), digest.data(), &length) != 1) return {};
+  if (certificate == nullptr || X509_digest(certificate, EVP_sha256(), digest.data(), &length) != 1)
+    return {};
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (unsigned i = 0; i < length; ++i) {

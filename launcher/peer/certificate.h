@@ -1,9 +1,10 @@
-// The TLS identity of one launcher process: an ephemeral P-256 key with a self-signed certificate, made at start and
-// never stored. Its fingerprint (SHA-256 of the DER, hex) stands in the record; nothing else is trusted. Any thread.
+// The TLS identity of one launcher process: an ephemeral P-256 key with a self-signed certificate,
+// made at start and never stored. Its fingerprint (SHA-256 of the DER, hex) stands in the record;
+// nothing else is trusted. Any thread.
 #pragma once
 
-#include <memory>
 #include <openssl/types.h>
+#include <memory>
 #include <string>
 
 #include "common/base/result.h"

@@ -1,10 +1,10 @@
 #include "launcher/peer/connection.h"
 
-#include <array>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <array>
 #include <utility>
 
 #include "common/os/process.h"
@@ -12,14 +12,18 @@
 namespace pawl::launcher {
 
 Connection::Connection(os::Fd fd, Openssl<SSL> ssl, std::string expected_fingerprint)
-    : fd_(std::move(fd)), ssl_(std::move(ssl)), expected_fingerprint_(std::move(expected_fingerprint)) {
+    : fd_(std::move(fd)),
+      ssl_(std::move(ssl)),
+      expected_fingerprint_(std::move(expected_fingerprint)) {
   is_connecting_ = !expected_fingerprint_.empty();
 }
 
-Result<Connection> Connection::start(SSL_CTX* ctx, os::Fd fd, const std::string& expected_fingerprint) {
+Result<Connection> Connection::start(SSL_CTX* ctx, os::Fd fd,
+                                     const std::string& expected_fingerprint) {
   PAWL_TRY_VOID(os::set_nonblocking(fd.get(), true));
   Openssl<SSL> ssl{SSL_new(ctx)};
-  if (!ssl || SSL_set_fd(ssl.get(), fd.get()) != 1) return fail(Code::kIo, "TLS: " + openssl_error());
+  if (!ssl || SSL_set_fd(ssl.get(), fd.get()) != 1)
+    return fail(Code::kIo, "TLS: " + openssl_error());
   if (expected_fingerprint.empty()) {
     SSL_set_accept_state(ssl.get());
   } else {
@@ -54,8 +58,9 @@ Status Connection::handshake() {
   if (!expected_fingerprint_.empty()) {
     const Openssl<X509> certificate{SSL_get1_peer_certificate(ssl_.get())};
     const std::string actual = fingerprint_of(certificate.get());
-    const bool is_right = actual.size() == expected_fingerprint_.size() &&
-                          CRYPTO_memcmp(actual.data(), expected_fingerprint_.data(), actual.size()) == 0;
+    const bool is_right =
+        actual.size() == expected_fingerprint_.size() &&
+        CRYPTO_memcmp(actual.data(), expected_fingerprint_.data(), actual.size()) == 0;
     if (!is_right) return fail(Code::kForbidden, "the certificate is not the one in the record");
   }
   is_open_ = true;
@@ -79,7 +84,8 @@ Status Connection::failed(int result, const char* what) {
 
 Status Connection::send(std::string_view text) {
   if (text.size() > kFrameBytesMax) return fail(Code::kInvalid, "message too large");
-  if (unsent_.size() > kUnsentBytesMax) return fail(Code::kUnavailable, "the other side does not read");
+  if (unsent_.size() > kUnsentBytesMax)
+    return fail(Code::kUnavailable, "the other side does not read");
   const auto length = static_cast<std::uint32_t>(text.size());
   for (const int shift : {24, 16, 8, 0}) unsent_ += static_cast<char>((length >> shift) & 0xff);
   unsent_ += text;
@@ -92,7 +98,8 @@ Status Connection::write_unsent() {
   while (sent < unsent_.size()) {
     std::size_t count = 0;
     ERR_clear_error();
-    const int result = SSL_write_ex(ssl_.get(), unsent_.data() + sent, unsent_.size() - sent, &count);
+    const int result =
+        SSL_write_ex(ssl_.get(), unsent_.data() + sent, unsent_.size() - sent, &count);
     if (result != 1) {
       status = failed(result, "write");
       break;
@@ -119,7 +126,8 @@ Status Connection::read_frames() {
       for (std::size_t i = 0; i < 4; ++i) {
         length = (length << 8) | static_cast<unsigned char>(received_[used + i]);
       }
-      if (length > frame_bytes_max_) return fail(Code::kInvalid, "frame of " + std::to_string(length) + " bytes");
+      if (length > frame_bytes_max_)
+        return fail(Code::kInvalid, "frame of " + std::to_string(length) + " bytes");
       if (received_.size() - used - 4 < length) break;
       frames_.push_back(received_.substr(used + 4, length));
       used += 4 + length;

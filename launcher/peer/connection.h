@@ -1,5 +1,6 @@
-// One TLS connection between launchers: handshake, then frames (4 bytes of length, big-endian, then the text) in
-// both directions. Non-blocking: service() does what is possible now. Owner thread only.
+// One TLS connection between launchers: handshake, then frames (4 bytes of length, big-endian, then
+// the text) in both directions. Non-blocking: service() does what is possible now. Owner thread
+// only.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class Connection {
   // Queued until the handshake is over.
   Status send(std::string_view text);
   std::vector<std::string> take_frames();
-  // Nothing more will be sent. The socket stays readable, or closing it could destroy what is still on its way.
+  // Nothing more will be sent. The socket stays readable, or closing it could destroy what is still
+  // on its way.
   void finish();
 
   bool is_open() const { return is_open_; }  // the handshake is over and the fingerprint is right

@@ -42,8 +42,9 @@ void Gatekeeper::judge(PeerId id) {
   if (found == peers_.end() || found->second.is_admitted || found->second.waiting.empty()) return;
   const Join& join = std::get<Join>(found->second.waiting.front());
   const TokenExpectation expected{api::kTokenAudience, ns_, join.self.uid};
-  const Status status = keys_ ? verify_token(join.token, *keys_, expected, clock_.now())
-                              : Status{fail(Code::kNotFound, "the cluster's public keys are not here yet")};
+  const Status status =
+      keys_ ? verify_token(join.token, *keys_, expected, clock_.now())
+            : Status{fail(Code::kNotFound, "the cluster's public keys are not here yet")};
   if (status) {
     found->second.is_admitted = true;
     std::deque<Message> waiting = std::exchange(found->second.waiting, {});
@@ -62,7 +63,8 @@ void Gatekeeper::judge(PeerId id) {
 
 void Gatekeeper::on_keys(const Result<std::string>& jwks_json) {
   is_fetching_ = false;
-  auto keys = jwks_json ? KeySet::parse(*jwks_json) : Result<KeySet>{tl::make_unexpected(jwks_json.error())};
+  auto keys = jwks_json ? KeySet::parse(*jwks_json)
+                        : Result<KeySet>{tl::make_unexpected(jwks_json.error())};
   std::vector<PeerId> waiting;
   for (const auto& [id, peer] : peers_) {
     if (!peer.is_admitted) waiting.push_back(id);

@@ -1,6 +1,6 @@
-// Lets an inbound peer's messages through once its Join carries a token that is the pod's own. Until then they wait
-// (bounded). Fetches the cluster's public keys when it needs them, again once for an unknown key, and at most every
-// 10 s. Owner thread only.
+// Lets an inbound peer's messages through once its Join carries a token that is the pod's own.
+// Until then they wait (bounded). Fetches the cluster's public keys when it needs them, again once
+// for an unknown key, and at most every 10 s. Owner thread only.
 #pragma once
 
 #include <deque>

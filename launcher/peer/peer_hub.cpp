@@ -1,25 +1,27 @@
 #include "launcher/peer/peer_hub.h"
 
-#include <algorithm>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <algorithm>
 #include <utility>
 
 namespace pawl::launcher {
 
 using membership::kLeaderPeer;
 
-PeerHub::PeerHub(Poller& poller, const Clock& clock, TlsIdentity identity, PeerEvents events, PeerLimits limits)
+PeerHub::PeerHub(Poller& poller, const Clock& clock, TlsIdentity identity, PeerEvents events,
+                 PeerLimits limits)
     : poller_(poller),
       clock_(clock),
       identity_(std::move(identity)),
       events_(std::move(events)),
       limits_(limits) {}
 
-Result<std::unique_ptr<PeerHub>> PeerHub::create(Poller& poller, const Clock& clock, const std::string& address,
-                                                 PeerEvents events, PeerLimits limits) {
+Result<std::unique_ptr<PeerHub>> PeerHub::create(Poller& poller, const Clock& clock,
+                                                 const std::string& address, PeerEvents events,
+                                                 PeerLimits limits) {
   PAWL_TRY(identity, make_tls_identity());
   PAWL_TRY(listener, os::listen_tcp(address, 0, 1024));
   PAWL_TRY(port, os::local_port(listener.get()));
@@ -28,7 +30,8 @@ Result<std::unique_ptr<PeerHub>> PeerHub::create(Poller& poller, const Clock& cl
       new PeerHub(poller, clock, std::move(identity), std::move(events), limits));
   hub->listener_ = std::move(listener);
   hub->port_ = port;
-  poller.add(hub->listener_.get(), EPOLLIN, [raw = hub.get()](std::uint32_t) { raw->accept_all(); });
+  poller.add(hub->listener_.get(), EPOLLIN,
+             [raw = hub.get()](std::uint32_t) { raw->accept_all(); });
   return hub;
 }
 
@@ -151,8 +154,9 @@ void PeerHub::finish(std::chrono::milliseconds deadline) {
 }
 
 bool PeerHub::is_flushed() const {
-  return std::ranges::none_of(
-      peers_, [](const auto& entry) { return entry.second.was_open && entry.second.connection.has_unsent(); });
+  return std::ranges::none_of(peers_, [](const auto& entry) {
+    return entry.second.was_open && entry.second.connection.has_unsent();
+  });
 }
 
 }  // namespace pawl::launcher

@@ -1,5 +1,6 @@
-// The launcher's connections to other launchers: one listener, any number of inbound peers, at most one outbound (to
-// the leader). Says what came and who went; knows nothing of what messages mean. Owner thread only, driven by Poller.
+// The launcher's connections to other launchers: one listener, any number of inbound peers, at most
+// one outbound (to the leader). Says what came and who went; knows nothing of what messages mean.
+// Owner thread only, driven by Poller.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ using membership::PeerId;
 struct PeerEvents {
   std::function<void()> on_up;  // the outbound connection is open
   std::function<void(PeerId, const std::string& text)> on_message;
-  std::function<void(PeerId, const std::string& why)> on_down;  // never after close() or a new dial()
+  std::function<void(PeerId, const std::string& why)>
+      on_down;  // never after close() or a new dial()
 };
 
 struct PeerLimits {
@@ -33,8 +35,9 @@ struct PeerLimits {
 class PeerHub {
  public:
   // Listens on `address`, port 0.
-  static Result<std::unique_ptr<PeerHub>> create(Poller& poller, const Clock& clock, const std::string& address,
-                                                 PeerEvents events, PeerLimits limits = {});
+  static Result<std::unique_ptr<PeerHub>> create(Poller& poller, const Clock& clock,
+                                                 const std::string& address, PeerEvents events,
+                                                 PeerLimits limits = {});
   ~PeerHub();
 
   std::uint16_t port() const { return port_; }
@@ -46,12 +49,13 @@ class PeerHub {
   // Its token was found good: larger frames, no deadline.
   void trust(PeerId peer);
   void on_tick();
-  // Before the process exits: sends what is queued, closes our half, and waits for the others to close theirs, at most
-  // this long. No events are told any more.
+  // Before the process exits: sends what is queued, closes our half, and waits for the others to
+  // close theirs, at most this long. No events are told any more.
   void finish(std::chrono::milliseconds deadline);
 
  private:
-  PeerHub(Poller& poller, const Clock& clock, TlsIdentity identity, PeerEvents events, PeerLimits limits);
+  PeerHub(Poller& poller, const Clock& clock, TlsIdentity identity, PeerEvents events,
+          PeerLimits limits);
   struct Peer {
     Connection connection;
     SteadyPoint since;

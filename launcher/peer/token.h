@@ -1,5 +1,6 @@
-// Is this service-account token the one of that pod? Signature by the cluster's public keys (JWKS of the API server's
-// issuer), audience, times, namespace and pod UID. Pure but for OpenSSL's arithmetic; any thread.
+// Is this service-account token the one of that pod? Signature by the cluster's public keys (JWKS
+// of the API server's issuer), audience, times, namespace and pod UID. Pure but for OpenSSL's
+// arithmetic; any thread.
 #pragma once
 
 #include <map>
@@ -27,8 +28,9 @@ struct TokenExpectation {
   std::string audience, ns, pod_uid;
 };
 
-// NotFound: signed by a key that the set does not hold (fetch the keys again, once). Forbidden: anything else that is wrong
-// with it; the message says what, and never quotes the token.
-Status verify_token(const std::string& token, const KeySet& keys, const TokenExpectation& expected, TimePoint now);
+// NotFound: signed by a key that the set does not hold (fetch the keys again, once). Forbidden:
+// anything else that is wrong with it; the message says what, and never quotes the token.
+Status verify_token(const std::string& token, const KeySet& keys, const TokenExpectation& expected,
+                    TimePoint now);
 
 }  // namespace pawl::launcher

@@ -1,9 +1,9 @@
-#include <nlohmann/json.hpp>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -81,9 +81,12 @@ Openssl<EVP_PKEY> p256_key(const std::string& x, const std::string& y) {
 }
 
 Openssl<EVP_PKEY> key_of(const json& jwk) {
-  const auto part = [&](const char* name) { return from_base64url(jwk.value(name, "")).value_or(""); };
+  const auto part = [&](const char* name) {
+    return from_base64url(jwk.value(name, "")).value_or("");
+  };
   if (jwk.value("kty", "") == "RSA") return rsa_key(part("n"), part("e"));
-  if (jwk.value("kty", "") == "EC" && jwk.value("crv", "") == "P-256") return p256_key(part("x"), part("y"));
+  if (jwk.value("kty", "") == "EC" && jwk.value("crv", "") == "P-256")
+    return p256_key(part("x"), part("y"));
   return nullptr;
 }
 
@@ -91,24 +94,28 @@ Openssl<EVP_PKEY> key_of(const json& jwk) {
 std::string der_signature(const std::string& raw) {
   if (raw.size() != 64) return {};
   ECDSA_SIG* signature = ECDSA_SIG_new();
-  ECDSA_SIG_set0(signature, BN_bin2bn(bytes_of(raw), 32, nullptr), BN_bin2bn(bytes_of(raw) + 32, 32, nullptr));
+  ECDSA_SIG_set0(signature, BN_bin2bn(bytes_of(raw), 32, nullptr),
+                 BN_bin2bn(bytes_of(raw) + 32, 32, nullptr));
   unsigned char* der = nullptr;
   const int length = i2d_ECDSA_SIG(signature, &der);
-  std::string text = length > 0 ? std::string(reinterpret_cast<char*>(der), static_cast<std::size_t>(length)) : "";
+  std::string text =
+      length > 0 ? std::string(reinterpret_cast<char*>(der), static_cast<std::size_t>(length)) : "";
   OPENSSL_free(der);
   ECDSA_SIG_free(signature);
   return text;
 }
 
-bool is_signed_by(EVP_PKEY* key, std::string_view algorithm, std::string_view text, std::string signature) {
+bool is_signed_by(EVP_PKEY* key, std::string_view algorithm, std::string_view text,
+                  std::string signature) {
   const bool is_rsa = algorithm == "RS256" && EVP_PKEY_is_a(key, "RSA") == 1;
   const bool is_ec = algorithm == "ES256" && EVP_PKEY_is_a(key, "EC") == 1;
   if (!is_rsa && !is_ec) return false;
   if (is_ec) signature = der_signature(signature);
   EVP_MD_CTX* ctx = EVP_MD_CTX_new();
-  const bool is_good = ctx != nullptr && EVP_DigestVerifyInit(ctx, nullptr, EVP_sha256(), nullptr, key) == 1 &&
-                       EVP_DigestVerify(ctx, bytes_of(signature), signature.size(),
-                                        reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
+  const bool is_good =
+      ctx != nullptr && EVP_DigestVerifyInit(ctx, nullptr, EVP_sha256(), nullptr, key) == 1 &&
+      EVP_DigestVerify(ctx, bytes_of(signature), signature.size(),
+                       reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
   EVP_MD_CTX_free(ctx);
   openssl_error();  // a bad signature leaves entries that are nobody's later failure
   return is_good;
@@ -121,7 +128,8 @@ Status check_claims(const json& claims, const TokenExpectation& expected, TimePo
     for (const json& one : audience) is_for_us = is_for_us || one == expected.audience;
   }
   if (!is_for_us) return fail(Code::kForbidden, "token: wrong audience");
-  const std::chrono::seconds time = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch());
+  const std::chrono::seconds time =
+      std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch());
   if (std::chrono::seconds{claims.at("exp").get<std::int64_t>()} + kClockSkew < time) {
     return fail(Code::kForbidden, "token: expired");
   }
@@ -129,7 +137,8 @@ Status check_claims(const json& claims, const TokenExpectation& expected, TimePo
     return fail(Code::kForbidden, "token: not valid yet");
   }
   const json& bound = claims.at("kubernetes.io");
-  if (bound.at("namespace") != expected.ns) return fail(Code::kForbidden, "token: of another namespace");
+  if (bound.at("namespace") != expected.ns)
+    return fail(Code::kForbidden, "token: of another namespace");
   if (bound.at("pod").at("uid") != expected.pod_uid || expected.pod_uid.empty()) {
     return fail(Code::kForbidden, "token: of another pod");
   }
@@ -156,10 +165,12 @@ EVP_PKEY* KeySet::find(const std::string& kid) const {
   return found == keys_.end() ? nullptr : found->second.get();
 }
 
-Status verify_token(const std::string& token, const KeySet& keys, const TokenExpectation& expected, TimePoint now) {
+Status verify_token(const std::string& token, const KeySet& keys, const TokenExpectation& expected,
+                    TimePoint now) {
   const std::size_t first = token.find('.');
   const std::size_t second = first == std::string::npos ? first : token.find('.', first + 1);
-  if (token.size() > kTokenBytesMax || second == std::string::npos) return fail(Code::kForbidden, "token: not a JWT");
+  if (token.size() > kTokenBytesMax || second == std::string::npos)
+    return fail(Code::kForbidden, "token: not a JWT");
   const std::string_view view{token};
   const auto header_text = from_base64url(view.substr(0, first));
   const auto claims_text = from_base64url(view.substr(first + 1, second - first - 1));
@@ -168,7 +179,8 @@ Status verify_token(const std::string& token, const KeySet& keys, const TokenExp
   try {
     const json header = json::parse(*header_text);
     EVP_PKEY* key = keys.find(header.value("kid", ""));
-    if (key == nullptr) return fail(Code::kNotFound, "token: signed by a key that the cluster does not have");
+    if (key == nullptr)
+      return fail(Code::kNotFound, "token: signed by a key that the cluster does not have");
     // Nothing of the claims is looked at before the signature is good.
     if (!is_signed_by(key, header.value("alg", ""), view.substr(0, second), *signature)) {
       return fail(Code::kForbidden, "token: bad signature");

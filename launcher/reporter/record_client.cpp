@@ -19,8 +19,9 @@ constexpr std::chrono::milliseconds kBackoffFirst{100}, kBackoffMax{3000};
 
 }  // namespace
 
-RecordClient::RecordClient(kube::Transport& transport, const Clock& clock, Log& log, std::shared_ptr<Inbox> inbox,
-                           std::string ns, std::string name, RecordEvents events)
+RecordClient::RecordClient(kube::Transport& transport, const Clock& clock, Log& log,
+                           std::shared_ptr<Inbox> inbox, std::string ns, std::string name,
+                           RecordEvents events)
     : transport_(transport),
       clock_(clock),
       log_(log),
@@ -40,13 +41,16 @@ void RecordClient::send_read() {
   kube::HttpRequest request = kube::get_request(kube::resources::kWorkerGroups, ns_, name_);
   request.timeout = kRequestTimeout;
   const std::uint64_t id = *wanted_read_;
-  transport_.send(request, [this, inbox = inbox_, id, request](Result<kube::HttpResponse> response) {
-    inbox->post([this, id, request, response = std::move(response)] { on_read(id, response, request); });
-  });
+  transport_.send(request,
+                  [this, inbox = inbox_, id, request](Result<kube::HttpResponse> response) {
+                    inbox->post([this, id, request, response = std::move(response)] {
+                      on_read(id, response, request);
+                    });
+                  });
 }
 
-// The job is gone (404), or this pod is and the server does not take its token any more (401). An API server that is
-// just starting can answer either for a moment, so it must say it for a while.
+// The job is gone (404), or this pod is and the server does not take its token any more (401). An
+// API server that is just starting can answer either for a moment, so it must say it for a while.
 bool RecordClient::is_gone(const Result<kube::HttpResponse>& response) {
   const bool says_so = response && (response->status == 404 || response->status == 401);
   if (!says_so) {
@@ -65,10 +69,12 @@ void RecordClient::on_read(std::uint64_t id, const Result<kube::HttpResponse>& r
     wanted_read_.reset();
     return events_.on_gone("the API server answered " + std::to_string(response->status));
   }
-  auto group = response ? read_group(request, *response) : Result<api::WorkerGroup>{tl::make_unexpected(response.error())};
+  auto group = response ? read_group(request, *response)
+                        : Result<api::WorkerGroup>{tl::make_unexpected(response.error())};
   if (!group) {
     const bool is_new = !was_read_ && clock_.steady_now() - started_ > kForbiddenMax;
-    if (response && response->status == 403 && is_new) return events_.on_forbidden(group.error().message);
+    if (response && response->status == 403 && is_new)
+      return events_.on_forbidden(group.error().message);
     return retry_later(group.error().message);
   }
   was_read_ = true;
@@ -118,7 +124,8 @@ void RecordClient::start_informer() {
   events.on_delete = [this, inbox = inbox_](const nlohmann::json&) {
     inbox->post([this] { events_.on_gone("the WorkerGroup was deleted"); });
   };
-  informer_ = std::make_unique<kube::Informer>(transport_, clock_, log_, std::move(options), std::move(events));
+  informer_ = std::make_unique<kube::Informer>(transport_, clock_, log_, std::move(options),
+                                               std::move(events));
   informer_->start();
 }
 
@@ -130,34 +137,41 @@ void RecordClient::write(const membership::WriteStatus& write) {
   });
 }
 
-void RecordClient::on_write(const Result<kube::HttpResponse>& response, const kube::HttpRequest& request) {
-  auto group = response ? read_group(request, *response) : Result<api::WorkerGroup>{tl::make_unexpected(response.error())};
+void RecordClient::on_write(const Result<kube::HttpResponse>& response,
+                            const kube::HttpRequest& request) {
+  auto group = response ? read_group(request, *response)
+                        : Result<api::WorkerGroup>{tl::make_unexpected(response.error())};
   if (group) {
     // The record first: what is decided next must see its own write.
     events_.on_record(RecordSeen{std::move(*group), 0});
     events_.on_written(WriteDone{WriteOutcome::kApplied, ""});
     return;
   }
-  if (response && (response->status == 404 || response->status == 401)) read(0);  // a read says whether it is gone
+  if (response && (response->status == 404 || response->status == 401))
+    read(0);  // a read says whether it is gone
   const bool was_answered = response && response->status >= 200 && response->status < 300;
   const Code code = group.error().code;
   const bool is_unclear = was_answered || code == Code::kConflict || code == Code::kOutcomeUnknown;
-  events_.on_written(WriteDone{is_unclear ? WriteOutcome::kUnclear : WriteOutcome::kRefused, group.error().message});
+  events_.on_written(WriteDone{is_unclear ? WriteOutcome::kUnclear : WriteOutcome::kRefused,
+                               group.error().message});
 }
 
-void RecordClient::get_text(const std::string& target, std::function<void(Result<std::string>)> done) {
+void RecordClient::get_text(const std::string& target,
+                            std::function<void(Result<std::string>)> done) {
   kube::HttpRequest request;
   request.target = target;
   request.timeout = kRequestTimeout;
-  transport_.send(request, [inbox = inbox_, done = std::move(done)](Result<kube::HttpResponse> response) {
-    inbox->post([done, response = std::move(response)] {
-      if (!response) return done(tl::make_unexpected(response.error()));
-      if (response->status != 200) {
-        return done(fail(Code::kUnavailable, "the API server answered " + std::to_string(response->status)));
-      }
-      done(response->body);
-    });
-  });
+  transport_.send(
+      request, [inbox = inbox_, done = std::move(done)](Result<kube::HttpResponse> response) {
+        inbox->post([done, response = std::move(response)] {
+          if (!response) return done(tl::make_unexpected(response.error()));
+          if (response->status != 200) {
+            return done(fail(Code::kUnavailable,
+                             "the API server answered " + std::to_string(response->status)));
+          }
+          done(response->body);
+        });
+      });
 }
 
 }  // namespace pawl::launcher

@@ -1,5 +1,6 @@
-// The launcher's view of its WorkerGroup, and its only writes: reads, watches by name, patches the status. Retries what
-// is worth retrying and says the rest. Methods and events on the owner thread; the transport's callbacks only post.
+// The launcher's view of its WorkerGroup, and its only writes: reads, watches by name, patches the
+// status. Retries what is worth retrying and says the rest. Methods and events on the owner thread;
+// the transport's callbacks only post.
 #pragma once
 
 #include <functional>
@@ -28,8 +29,8 @@ class RecordClient {
  public:
   static constexpr std::chrono::seconds kForbiddenMax{30};
 
-  RecordClient(kube::Transport& transport, const Clock& clock, Log& log, std::shared_ptr<Inbox> inbox,
-               std::string ns, std::string name, RecordEvents events);
+  RecordClient(kube::Transport& transport, const Clock& clock, Log& log,
+               std::shared_ptr<Inbox> inbox, std::string ns, std::string name, RecordEvents events);
 
   // Answered with on_record(read_id = id), however long it takes, unless the record is gone.
   void read(std::uint64_t id);
@@ -41,7 +42,8 @@ class RecordClient {
 
  private:
   void send_read();
-  void on_read(std::uint64_t id, const Result<kube::HttpResponse>& response, const kube::HttpRequest& request);
+  void on_read(std::uint64_t id, const Result<kube::HttpResponse>& response,
+               const kube::HttpRequest& request);
   void on_write(const Result<kube::HttpResponse>& response, const kube::HttpRequest& request);
   void retry_later(const std::string& why);
   bool is_gone(const Result<kube::HttpResponse>& response);

@@ -9,16 +9,20 @@ namespace pawl::launcher {
 
 using nlohmann::json;
 
-kube::HttpRequest status_patch(const std::string& ns, const std::string& name, const membership::WriteStatus& write) {
-  json status = api::merge_patch_between(api::encode_status(write.before), api::encode_status(write.after));
+kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
+                               const membership::WriteStatus& write) {
+  json status =
+      api::merge_patch_between(api::encode_status(write.before), api::encode_status(write.after));
   status["attempt"] = write.after.attempt;
   status["term"] = write.after.term;
   status["generation"] = write.after.generation;
-  const json patch = {{"metadata", {{"resourceVersion", write.resource_version}}}, {"status", std::move(status)}};
+  const json patch = {{"metadata", {{"resourceVersion", write.resource_version}}},
+                      {"status", std::move(status)}};
   return kube::merge_patch_request(kube::resources::kWorkerGroups, ns, name, patch, "status");
 }
 
-Result<api::WorkerGroup> read_group(const kube::HttpRequest& request, const kube::HttpResponse& response) {
+Result<api::WorkerGroup> read_group(const kube::HttpRequest& request,
+                                    const kube::HttpResponse& response) {
   PAWL_TRY(object, kube::read_response(request, response));
   return api::decode_worker_group(object);
 }

@@ -10,8 +10,10 @@
 namespace pawl::launcher {
 
 // Only what changes, and always resourceVersion, attempt, term and generation (membership rule 1).
-kube::HttpRequest status_patch(const std::string& ns, const std::string& name, const membership::WriteStatus& write);
-Result<api::WorkerGroup> read_group(const kube::HttpRequest& request, const kube::HttpResponse& response);
+kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
+                               const membership::WriteStatus& write);
+Result<api::WorkerGroup> read_group(const kube::HttpRequest& request,
+                                    const kube::HttpResponse& response);
 Result<api::WorkerGroup> read_group(const nlohmann::json& object);
 
 }  // namespace pawl::launcher

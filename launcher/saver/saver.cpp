@@ -1,8 +1,8 @@
 #include "launcher/saver/saver.h"
 
-#include <atomic>
 #include <poll.h>
 #include <sys/mman.h>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -32,7 +32,9 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   bool is_valid() const { return memory_ != MAP_FAILED; }
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(memory_), bytes_}; }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(memory_), bytes_};
+  }
 
  private:
   std::size_t bytes_;
@@ -43,8 +45,12 @@ class Mapping {
 
 class Saver::Impl {
  public:
-  Impl(SaverOptions options, std::shared_ptr<Inbox> owner, std::shared_ptr<Inbox> own, SaverEvents events)
-      : options_(std::move(options)), owner_(std::move(owner)), own_(std::move(own)), events_(std::move(events)) {
+  Impl(SaverOptions options, std::shared_ptr<Inbox> owner, std::shared_ptr<Inbox> own,
+       SaverEvents events)
+      : options_(std::move(options)),
+        owner_(std::move(owner)),
+        own_(std::move(own)),
+        events_(std::move(events)) {
     thread_ = std::thread([this] { run(); });
   }
   ~Impl() {
@@ -98,7 +104,8 @@ Result<store::Store*> Saver::Impl::storage() {
 void Saver::Impl::select(const SelectCheckpoint& wanted) {
   CheckpointSelected selected;
   std::vector<checkpoint::LineagePoint> lineage;
-  for (const auto& entry : wanted.lineage) lineage.push_back({entry.attempt, entry.generation, entry.start_step});
+  for (const auto& entry : wanted.lineage)
+    lineage.push_back({entry.attempt, entry.generation, entry.start_step});
   const auto opened = storage();
   const auto found = opened ? checkpoint::select_newest(**opened, options_.job_uid, lineage)
                             : Result<checkpoint::Selection>{tl::make_unexpected(opened.error())};
@@ -119,9 +126,11 @@ void Saver::Impl::select(const SelectCheckpoint& wanted) {
 Result<ShardDone> Saver::Impl::write_one(const WriteShard& wanted, const os::Fd& buffer) {
   PAWL_TRY(opened, storage());
   const Mapping mapping{buffer.get(), wanted.bytes};
-  if (!mapping.is_valid()) return fail(Code::kIo, "mapping a checkpoint buffer: " + os::errno_text());
+  if (!mapping.is_valid())
+    return fail(Code::kIo, "mapping a checkpoint buffer: " + os::errno_text());
   const checkpoint::CheckpointId id{wanted.step, wanted.attempt, wanted.generation};
-  PAWL_TRY(info, checkpoint::write_shard(*opened, id, wanted.rank, wanted.world_size, mapping.bytes()));
+  PAWL_TRY(info,
+           checkpoint::write_shard(*opened, id, wanted.rank, wanted.world_size, mapping.bytes()));
   return ShardDone{.rank = wanted.rank,
                    .step = wanted.step,
                    .file = info.file,
@@ -178,7 +187,8 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
 
 Saver::Saver(SaverOptions options, std::shared_ptr<Inbox> owner, SaverEvents events) {
   auto own = Inbox::create();
-  impl_ = std::make_unique<Impl>(std::move(options), std::move(owner), own.value(), std::move(events));
+  impl_ =
+      std::make_unique<Impl>(std::move(options), std::move(owner), own.value(), std::move(events));
 }
 Saver::~Saver() = default;
 
@@ -186,7 +196,9 @@ void Saver::select(const SelectCheckpoint& select) {
   impl_->post([impl = impl_.get(), select] { impl->select(select); });
 }
 void Saver::write(const WriteShard& write, os::Fd buffer) {
-  impl_->post([impl = impl_.get(), write, fd = std::make_shared<os::Fd>(std::move(buffer))] { impl->write(write, *fd); });
+  impl_->post([impl = impl_.get(), write, fd = std::make_shared<os::Fd>(std::move(buffer))] {
+    impl->write(write, *fd);
+  });
 }
 void Saver::publish(const PublishCheckpoint& publish) {
   impl_->post([impl = impl_.get(), publish] { impl->publish(publish); });

@@ -1,5 +1,6 @@
-// The writer thread: everything of the launcher that touches storage, one job after the other. Each rank has two
-// buffers, so the queue is bounded. Answers come through the inbox. Methods from the owner thread.
+// The writer thread: everything of the launcher that touches storage, one job after the other. Each
+// rank has two buffers, so the queue is bounded. Answers come through the inbox. Methods from the
+// owner thread.
 #pragma once
 
 #include <functional>

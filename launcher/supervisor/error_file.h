@@ -1,4 +1,5 @@
-// torchrun's contract for a process that wants to say why it failed: it writes JSON to TORCHELASTIC_ERROR_FILE.
+// torchrun's contract for a process that wants to say why it failed: it writes JSON to
+// TORCHELASTIC_ERROR_FILE.
 #pragma once
 
 #include <string>

@@ -1,11 +1,11 @@
 #include "launcher/supervisor/log_pump.h"
 
+#include <poll.h>
+#include <unistd.h>
 #include <array>
 #include <cerrno>
 #include <map>
-#include <poll.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -59,7 +59,8 @@ class LogPump::Impl {
     std::string text = replace_invalid_utf8(tails_[local_rank]);
     const std::size_t limit = api::kLogTailBytesMax;
     if (text.size() > limit) text.erase(0, text.size() - limit);
-    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.erase(0, 1);
+    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80)
+      text.erase(0, 1);
     return text;
   }
 
@@ -167,7 +168,9 @@ void LogPump::set_first_rank(int rank) {
 }
 
 void LogPump::ask_tail(int local_rank, std::function<void(std::string)> answer) {
-  impl_->post([impl = impl_.get(), local_rank, answer = std::move(answer)] { answer(impl->tail(local_rank)); });
+  impl_->post([impl = impl_.get(), local_rank, answer = std::move(answer)] {
+    answer(impl->tail(local_rank));
+  });
 }
 
 }  // namespace pawl::launcher

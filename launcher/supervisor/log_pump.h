@@ -1,6 +1,7 @@
-// Carries the processes' standard output and error to our own, on a thread of its own: a container runtime that
-// does not read must slow down the processes, not the launcher's heartbeats. Keeps the last bytes of each process for its
-// failure message. With more than one process each line begins with its rank. Methods from the owner thread.
+// Carries the processes' standard output and error to our own, on a thread of its own: a container
+// runtime that does not read must slow down the processes, not the launcher's heartbeats. Keeps the
+// last bytes of each process for its failure message. With more than one process each line begins
+// with its rank. Methods from the owner thread.
 #pragma once
 
 #include <chrono>

@@ -1,12 +1,12 @@
 #include "launcher/supervisor/spawn.h"
 
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "common/os/process.h"
@@ -40,7 +40,8 @@ struct ChildFds {
   ::dup2(fds.out, STDOUT_FILENO);
   ::dup2(fds.err, STDERR_FILENO);
   if (fds.kept >= 0) ::fcntl(fds.kept, F_SETFD, 0);
-  // The launcher ignores SIGPIPE and blocks what it reads through a descriptor; both would be inherited.
+  // The launcher ignores SIGPIPE and blocks what it reads through a descriptor; both would be
+  // inherited.
   struct sigaction usual = {};
   usual.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &usual, nullptr);
@@ -66,7 +67,8 @@ Result<Spawned> spawn(const SpawnOptions& options) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(Code::kIo, "fork: " + os::errno_text());
-  if (pid == 0) run_child(fds, const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), parent);
+  if (pid == 0)
+    run_child(fds, const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), parent);
   ::setpgid(pid, pid);  // in both, so that it holds whoever runs first
   failure.second.reset();
   int error = 0;
@@ -76,7 +78,8 @@ Result<Spawned> spawn(const SpawnOptions& options) {
   } while (count < 0 && errno == EINTR);
   if (count == sizeof error) {
     ::waitpid(pid, nullptr, 0);
-    return fail(Code::kInvalid, "cannot start \"" + options.command.front() + "\": " + os::errno_text(error));
+    return fail(Code::kInvalid,
+                "cannot start \"" + options.command.front() + "\": " + os::errno_text(error));
   }
   return Spawned{pid, std::move(out.first), std::move(err.first)};
 }

@@ -1,10 +1,11 @@
-// Starts one process: own process group, signals as a fresh program expects them, dies with the launcher, standard
-// output and error into pipes, one extra descriptor kept. Owner thread only (the death signal belongs to it).
+// Starts one process: own process group, signals as a fresh program expects them, dies with the
+// launcher, standard output and error into pipes, one extra descriptor kept. Owner thread only (the
+// death signal belongs to it).
 #pragma once
 
+#include <sys/types.h>
 #include <map>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "common/base/result.h"
@@ -13,9 +14,9 @@
 namespace pawl::launcher {
 
 struct SpawnOptions {
-  std::vector<std::string> command;          // looked up in PATH
-  std::map<std::string, std::string> env;    // the whole environment
-  int kept_fd = -1;                          // stays open under the same number
+  std::vector<std::string> command;        // looked up in PATH
+  std::map<std::string, std::string> env;  // the whole environment
+  int kept_fd = -1;                        // stays open under the same number
 };
 
 struct Spawned {

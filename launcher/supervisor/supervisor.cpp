@@ -1,8 +1,8 @@
 #include "launcher/supervisor/supervisor.h"
 
+#include <sys/wait.h>
 #include <algorithm>
 #include <csignal>
-#include <sys/wait.h>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -14,8 +14,8 @@ namespace {
 constexpr std::chrono::milliseconds kTailWait{500};
 }  // namespace
 
-Supervisor::Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox, std::unique_ptr<LogPump> logs,
-                       Events events)
+Supervisor::Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox,
+                       std::unique_ptr<LogPump> logs, Events events)
     : clock_(clock), inbox_(std::move(inbox)), logs_(std::move(logs)), events_(std::move(events)) {}
 
 Supervisor::~Supervisor() {
@@ -23,7 +23,8 @@ Supervisor::~Supervisor() {
   for (const auto& [local_rank, process] : processes_) signal_group(process, SIGKILL);
 }
 
-Status Supervisor::start(int local_rank, const SpawnOptions& options, const std::string& error_file) {
+Status Supervisor::start(int local_rank, const SpawnOptions& options,
+                         const std::string& error_file) {
   PAWL_TRY(spawned, spawn(options));
   Process process;
   process.pid = spawned.pid;

@@ -1,13 +1,13 @@
-// The local training processes: starts, reaps (everything, as PID 1 must), stops with TERM and then KILL, forwards
-// signals, keeps the last lines of each for its failure message. Owner thread only.
+// The local training processes: starts, reaps (everything, as PID 1 must), stops with TERM and then
+// KILL, forwards signals, keeps the last lines of each for its failure message. Owner thread only.
 #pragma once
 
+#include <sys/types.h>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 
 #include "common/base/clock.h"
 #include "launcher/loop/inbox.h"
@@ -27,7 +27,8 @@ class Supervisor {
     std::function<void(int local_rank)> before_exit;
     std::function<void(ProcessExited)> on_exited;
   };
-  Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox, std::unique_ptr<LogPump> logs, Events events);
+  Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox, std::unique_ptr<LogPump> logs,
+             Events events);
   ~Supervisor();  // kills what is left
 
   Status start(int local_rank, const SpawnOptions& options, const std::string& error_file);

@@ -1,8 +1,8 @@
-#include <catch2/catch_test_macros.hpp>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <catch2/catch_test_macros.hpp>
 
 #include "common/os/seqpacket.h"
 #include "launcher/channel/channel_set.h"
@@ -16,10 +16,11 @@ namespace channel = pawl::api::channel;
 namespace {
 
 struct Line {
-  Line() : channels(*poller, log, [this](int rank, const channel::FromProcess& message) {
-      last_rank = rank;
-      messages.push_back(message);
-    }) {}
+  Line()
+      : channels(*poller, log, [this](int rank, const channel::FromProcess& message) {
+          last_rank = rank;
+          messages.push_back(message);
+        }) {}
   void say(const os::Fd& end, const channel::FromProcess& message) {
     REQUIRE(os::send_packet(end.get(), channel::encode(message)).has_value());
   }
@@ -40,7 +41,8 @@ struct Line {
 
 }  // namespace
 
-TEST_CASE("channel_set: messages both ways, in order, also those of a process that is gone", "[launcher]") {
+TEST_CASE("channel_set: messages both ways, in order, also those of a process that is gone",
+          "[launcher]") {
   Line line;
   os::Fd process = line.channels.open(3).value();
   line.say(process, channel::Hello{.data_port = 7});
@@ -89,6 +91,7 @@ TEST_CASE("channel_set: nonsense is ignored and said, never passed on", "[launch
 TEST_CASE("channel_set: a process that does not read does not stop the launcher", "[launcher]") {
   Line line;
   const os::Fd process = line.channels.open(0).value();
-  for (int i = 0; i < 10'000 && line.warnings == 0; ++i) line.channels.send(0, channel::CheckpointNow{});
+  for (int i = 0; i < 10'000 && line.warnings == 0; ++i)
+    line.channels.send(0, channel::CheckpointNow{});
   CHECK(line.warnings == 1);
 }

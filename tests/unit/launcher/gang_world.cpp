@@ -22,24 +22,27 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
   if (is_eligible) record.spec.pods.push_back({slot, name, uid, 0, slot});
   Node node;
   node.address = "10.0.0." + std::to_string(index) + ":1000";
-  node.membership = std::make_unique<Membership>(Identity{.self = {uid, "start-" + std::to_string(index)},
-                                                          .pod = name,
-                                                          .node = "node",
-                                                          .attempt = 1,
-                                                          .slot = slot,
-                                                          .runtime = options.runtime,
-                                                          .processes = options.processes,
-                                                          .host = "10.0.0." + std::to_string(index),
-                                                          .address = node.address,
-                                                          .fingerprint = "print-" + std::to_string(index),
-                                                          .master_port = 29500,
-                                                          .data_key = "key-" + std::to_string(index),
-                                                          .has_checkpoints = options.has_checkpoints});
+  node.membership =
+      std::make_unique<Membership>(Identity{.self = {uid, "start-" + std::to_string(index)},
+                                            .pod = name,
+                                            .node = "node",
+                                            .attempt = 1,
+                                            .slot = slot,
+                                            .runtime = options.runtime,
+                                            .processes = options.processes,
+                                            .host = "10.0.0." + std::to_string(index),
+                                            .address = node.address,
+                                            .fingerprint = "print-" + std::to_string(index),
+                                            .master_port = 29500,
+                                            .data_key = "key-" + std::to_string(index),
+                                            .has_checkpoints = options.has_checkpoints});
   nodes.push_back(std::move(node));
   for (const Action& action : nodes[index].membership->start(now())) perform(index, action);
 }
 
-void GangWorld::give(std::size_t index, Input input) { nodes[index].inbox.push_back(std::move(input)); }
+void GangWorld::give(std::size_t index, Input input) {
+  nodes[index].inbox.push_back(std::move(input));
+}
 
 bool GangWorld::step_one() {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -66,7 +69,8 @@ void GangWorld::pass(std::chrono::milliseconds time) {
   for (auto left = time; left.count() > 0; left -= turn) {
     clock.advance(turn);
     if (!is_api_down) {
-      for (const Held& read : std::exchange(held_reads_, {})) give(read.node, RecordSeen{record, read.read_id});
+      for (const Held& read : std::exchange(held_reads_, {}))
+        give(read.node, RecordSeen{record, read.read_id});
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].is_frozen) give(i, Tick{});
@@ -105,7 +109,8 @@ void GangWorld::on_write(std::size_t index, const WriteStatus& write) {
 void GangWorld::on_dial(std::size_t index, const Dial& dial) {
   break_link(index, kLeaderPeer, "");
   for (std::size_t other = 0; other < nodes.size(); ++other) {
-    if (nodes[other].address != dial.address || !nodes[other].is_alive || nodes[other].exit_code) continue;
+    if (nodes[other].address != dial.address || !nodes[other].is_alive || nodes[other].exit_code)
+      continue;
     const PeerId inbound = ++nodes[other].last_peer;
     nodes[index].links[kLeaderPeer] = {other, inbound};
     nodes[other].links[inbound] = {index, kLeaderPeer};
@@ -155,11 +160,15 @@ void GangWorld::perform(std::size_t index, const Action& action) {
     node.placement = start->placement;
   } else if (const auto* tell = std::get_if<TellProcess>(&action)) {
     if (tell->local_rank == 0) node.told.push_back(tell->message);
-    node.was_stopped = node.was_stopped || std::holds_alternative<api::channel::Stop>(tell->message);
+    node.was_stopped =
+        node.was_stopped || std::holds_alternative<api::channel::Stop>(tell->message);
   } else if (std::holds_alternative<StopProcesses>(action)) {
     node.was_stopped = true;
   } else if (const auto* shard = std::get_if<WriteShard>(&action)) {
-    ShardDone done{.rank = shard->rank, .step = shard->step, .file = "f", .manifest_json = shard->manifest_json};
+    ShardDone done{.rank = shard->rank,
+                   .step = shard->step,
+                   .file = "f",
+                   .manifest_json = shard->manifest_json};
     give(index, ShardWritten{shard->local_rank, shard->buffer, done, ""});
   } else if (const auto* publish = std::get_if<PublishCheckpoint>(&action)) {
     published.push_back(publish->step);
@@ -172,7 +181,8 @@ void GangWorld::perform(std::size_t index, const Action& action) {
     node.notes.push_back(note->event + ": " + note->text);
   } else if (const auto* leave = std::get_if<Leave>(&action)) {
     node.exit_code = leave->exit_code;
-    while (!node.links.empty()) break_link(index, node.links.begin()->first, "closed by the other side");
+    while (!node.links.empty())
+      break_link(index, node.links.begin()->first, "closed by the other side");
   }
 }
 
@@ -210,7 +220,8 @@ void GangWorld::obey_stops(int code) {
 }
 
 void GangWorld::kill_launcher(std::size_t index) {
-  while (!nodes[index].links.empty()) break_link(index, nodes[index].links.begin()->first, "connection reset");
+  while (!nodes[index].links.empty())
+    break_link(index, nodes[index].links.begin()->first, "connection reset");
   nodes[index].is_alive = false;
   settle();
 }

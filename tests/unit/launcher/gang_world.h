@@ -1,5 +1,6 @@
-// A little world for the membership decision: launchers, one record with compare-and-swap, connections, processes, storage,
-// virtual time. It performs the actions of the production code and nothing else; tests steer it and look at what came of it.
+// A little world for the membership decision: launchers, one record with compare-and-swap,
+// connections, processes, storage, virtual time. It performs the actions of the production code and
+// nothing else; tests steer it and look at what came of it.
 #pragma once
 
 #include <deque>

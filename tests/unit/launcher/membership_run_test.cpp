@@ -13,18 +13,22 @@ namespace channel = pawl::api::channel;
 namespace {
 
 void report(GangWorld& world, std::int64_t step) {
-  world.say(0, channel::Report{.step = step, .total_steps = 100, .loss = 2.5, .samples_per_second = 8});
+  world.say(
+      0, channel::Report{.step = step, .total_steps = 100, .loss = 2.5, .samples_per_second = 8});
 }
 
 void seal_all(GangWorld& world, std::int64_t step) {
   for (std::size_t i = 0; i < world.nodes.size(); ++i) {
-    world.say(i, channel::Sealed{.buffer = 0, .step = step, .bytes = 8, .manifest_json = i == 0 ? "{}" : ""});
+    world.say(i, channel::Sealed{
+                     .buffer = 0, .step = step, .bytes = 8, .manifest_json = i == 0 ? "{}" : ""});
   }
 }
 
 }  // namespace
 
-TEST_CASE("membership: a checkpoint is published once all shards are there and the step is confirmed", "[launcher]") {
+TEST_CASE(
+    "membership: a checkpoint is published once all shards are there and the step is confirmed",
+    "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   SECTION("confirmed last") {
@@ -77,7 +81,8 @@ TEST_CASE("membership: without the API training goes on and publication waits", 
   CHECK(world.status().progress->step == 10);
 }
 
-TEST_CASE("membership: progress is written at once the first time, then each reportSeconds", "[launcher]") {
+TEST_CASE("membership: progress is written at once the first time, then each reportSeconds",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   report(world, 1);
@@ -104,7 +109,8 @@ TEST_CASE("membership: a converged gang writes nothing", "[launcher]") {
   CHECK(world.writes.size() == writes);
 }
 
-TEST_CASE("membership: checkpointNow is passed on once and answered by a later checkpoint", "[launcher]") {
+TEST_CASE("membership: checkpointNow is passed on once and answered by a later checkpoint",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   report(world, 7);
@@ -154,8 +160,9 @@ TEST_CASE("membership: a failed process names itself, the others are victims", "
     int code, signal;
     const char* cause;
   };
-  for (const Row& row : {Row{"a follower's", 1, 3, 0, "Error"}, Row{"the leader's", 0, 1, 0, "Error"},
-                         Row{"killed", 1, 137, 9, "Signal"}}) {
+  for (const Row& row :
+       {Row{"a follower's", 1, 3, 0, "Error"}, Row{"the leader's", 0, 1, 0, "Error"},
+        Row{"killed", 1, 137, 9, "Signal"}}) {
     INFO(row.what);
     GangWorld world({.launchers = 2});
     world.run_to_training();
@@ -236,7 +243,8 @@ TEST_CASE("membership: a lost leader ends the attempt within 2.6 s", "[launcher]
   CHECK(world.node(1).terminations.at(0).cause == "Victim");
 }
 
-TEST_CASE("membership: a launcher that was frozen itself does not take the others for dead", "[launcher]") {
+TEST_CASE("membership: a launcher that was frozen itself does not take the others for dead",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   // Both sleep: a suspended machine. Nothing was heard for a minute, and nobody is to blame.
@@ -246,7 +254,8 @@ TEST_CASE("membership: a launcher that was frozen itself does not take the other
   CHECK_FALSE(world.node(1).exit_code.has_value());
 }
 
-TEST_CASE("membership: suspend saves, publishes, and everyone leaves with the code for that", "[launcher]") {
+TEST_CASE("membership: suspend saves, publishes, and everyone leaves with the code for that",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   report(world, 10);
@@ -288,7 +297,8 @@ TEST_CASE("membership: suspended before the gang is whole, or before anybody lea
   CHECK(world.status().generation == 0);
 }
 
-TEST_CASE("membership: SIGTERM at one launcher saves and stops the gang; only that one has drained", "[launcher]") {
+TEST_CASE("membership: SIGTERM at one launcher saves and stops the gang; only that one has drained",
+          "[launcher]") {
   for (const std::size_t told : {std::size_t{0}, std::size_t{1}}) {
     INFO("node " << told);
     GangWorld world({.launchers = 2});
@@ -308,7 +318,8 @@ TEST_CASE("membership: SIGTERM at one launcher saves and stops the gang; only th
   }
 }
 
-TEST_CASE("membership: a process that does not stop is ended, and the launcher leaves", "[launcher]") {
+TEST_CASE("membership: a process that does not stop is ended, and the launcher leaves",
+          "[launcher]") {
   GangWorld world({.launchers = 1});
   world.run_to_training();
   world.give(0, TerminationAsked{});
@@ -321,7 +332,8 @@ TEST_CASE("membership: a process that does not stop is ended, and the launcher l
   CHECK(world.node(0).exit_code == api::kExitDrained);
 }
 
-TEST_CASE("membership: when the job is gone everyone stops, and nothing is published", "[launcher]") {
+TEST_CASE("membership: when the job is gone everyone stops, and nothing is published",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   report(world, 10);
@@ -337,7 +349,8 @@ TEST_CASE("membership: when the job is gone everyone stops, and nothing is publi
   CHECK(world.node(1).exit_code == api::kExitDrained);
 }
 
-TEST_CASE("membership: storage that cannot be read is tried again, and never taken for empty", "[launcher]") {
+TEST_CASE("membership: storage that cannot be read is tried again, and never taken for empty",
+          "[launcher]") {
   GangWorld world({.launchers = 1});
   world.stored.error = "stale handle";
   world.settle();

@@ -10,7 +10,8 @@ using namespace pawl::membership::test;
 using namespace std::chrono_literals;
 namespace channel = pawl::api::channel;
 
-TEST_CASE("membership: all join, one commit, every process is welcomed with its rank", "[launcher]") {
+TEST_CASE("membership: all join, one commit, every process is welcomed with its rank",
+          "[launcher]") {
   GangWorld world({.launchers = 3, .processes = 2});
   world.stored = {.step = 40, .load_uri = "file:///c/step-40"};
   world.run_to_training();
@@ -38,7 +39,8 @@ TEST_CASE("membership: all join, one commit, every process is welcomed with its 
   }
 }
 
-TEST_CASE("membership: native processes start at once, others when their rank is known", "[launcher]") {
+TEST_CASE("membership: native processes start at once, others when their rank is known",
+          "[launcher]") {
   GangWorld native({.launchers = 2});
   CHECK(native.node(1).has_processes);
   GangWorld torch({.launchers = 2, .processes = 2, .runtime = api::RuntimeKind::kTorch});
@@ -51,7 +53,8 @@ TEST_CASE("membership: native processes start at once, others when their rank is
   CHECK(torch.node(1).placement->master_port == 29500);
 }
 
-TEST_CASE("membership: the operator's order decides who claims, the next one comes if it is absent", "[launcher]") {
+TEST_CASE("membership: the operator's order decides who claims, the next one comes if it is absent",
+          "[launcher]") {
   GangWorld world({.launchers = 3});
   SECTION("all there") {
     world.settle();
@@ -80,7 +83,8 @@ TEST_CASE("membership: of two that claim at once, one leads and the other joins 
   CHECK(world.status().members.size() == 2);
 }
 
-TEST_CASE("membership: a claim or commit whose answer is lost is observed, never repeated", "[launcher]") {
+TEST_CASE("membership: a claim or commit whose answer is lost is observed, never repeated",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.lose_replies = 2;
   world.run_to_training();
@@ -90,7 +94,9 @@ TEST_CASE("membership: a claim or commit whose answer is lost is observed, never
   CHECK(world.told<channel::Welcome>(1) != nullptr);
 }
 
-TEST_CASE("membership: an operator's edit between reading and committing is a conflict, then a commit", "[launcher]") {
+TEST_CASE(
+    "membership: an operator's edit between reading and committing is a conflict, then a commit",
+    "[launcher]") {
   GangWorld world({.launchers = 2});
   world.settle();
   world.hello_all();
@@ -147,9 +153,14 @@ TEST_CASE("membership: joins that can never be right are refused for good", "[la
     world.kill_launcher(1);
     world.settle();
     REQUIRE(world.leader() == 0);
-    Join join{.version = api::kContractVersion, .self = {"uid-1", "s"}, .attempt = 1, .slot = 1, .pod = "pod-1"};
+    Join join{.version = api::kContractVersion,
+              .self = {"uid-1", "s"},
+              .attempt = 1,
+              .slot = 1,
+              .pod = "pod-1"};
     row.change(join);
-    const auto actions = world.nodes[0].membership->step(PeerSaid{7, join}, Now{world.clock.steady_now(), world.clock.now()});
+    const auto actions = world.nodes[0].membership->step(
+        PeerSaid{7, join}, Now{world.clock.steady_now(), world.clock.now()});
     const Refused* refused = nullptr;
     for (const Action& action : actions) {
       const auto* send = std::get_if<Send>(&action);
@@ -162,7 +173,8 @@ TEST_CASE("membership: joins that can never be right are refused for good", "[la
   }
 }
 
-TEST_CASE("membership: a launcher that is refused for good exits with the code for never again", "[launcher]") {
+TEST_CASE("membership: a launcher that is refused for good exits with the code for never again",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.settle();
   world.give(1, PeerSaid{kLeaderPeer, Refused{"no", true}});
@@ -203,7 +215,8 @@ TEST_CASE("membership: a member that comes back before the commit counts once", 
   CHECK(world.status().members.size() == 3);
 }
 
-TEST_CASE("membership: a raised attempt ends the old one, and nothing of it is written", "[launcher]") {
+TEST_CASE("membership: a raised attempt ends the old one, and nothing of it is written",
+          "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   const std::size_t writes = world.writes.size();

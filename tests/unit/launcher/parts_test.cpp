@@ -9,7 +9,8 @@
 using namespace pawl;
 using namespace pawl::membership;
 
-TEST_CASE("lineage: what began after the new start is off the line; empty generations make room", "[launcher]") {
+TEST_CASE("lineage: what began after the new start is off the line; empty generations make room",
+          "[launcher]") {
   using Lines = std::vector<api::LineageEntry>;
   struct Row {
     const char* what;
@@ -20,7 +21,10 @@ TEST_CASE("lineage: what began after the new start is off the line; empty genera
   const Row rows[] = {
       {"the first", {}, {1, 1, 0}, {{1, 1, 0}}},
       {"goes on", {{1, 1, 0}}, {2, 2, 50}, {{1, 1, 0}, {2, 2, 50}}},
-      {"falls back behind a later start", {{1, 1, 0}, {2, 2, 50}}, {3, 3, 40}, {{1, 1, 0}, {3, 3, 40}}},
+      {"falls back behind a later start",
+       {{1, 1, 0}, {2, 2, 50}},
+       {3, 3, 40},
+       {{1, 1, 0}, {3, 3, 40}}},
       {"from the beginning", {{1, 1, 0}, {2, 2, 50}}, {3, 3, 0}, {{3, 3, 0}}},
       {"a crash loop", {{1, 1, 0}, {2, 2, 50}, {3, 3, 50}}, {4, 4, 50}, {{1, 1, 0}, {4, 4, 50}}},
   };
@@ -34,7 +38,8 @@ TEST_CASE("lineage: what began after the new start is off the line; empty genera
   CHECK(many.back().start_step == 390);
 }
 
-TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; older ones are let go", "[launcher]") {
+TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; older ones are let go",
+          "[launcher]") {
   CheckpointLedger ledger;
   ledger.set_world_size(2);
   ledger.add({.rank = 1, .step = 10});

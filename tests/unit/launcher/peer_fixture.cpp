@@ -1,18 +1,19 @@
 #include "peer_fixture.h"
 
-#include <nlohmann/json.hpp>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 namespace pawl::launcher::test {
 namespace {
 
 std::string base64url(const std::string& bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   std::string out;
   unsigned bits = 0;
   int count = 0;
@@ -29,7 +30,8 @@ std::string number_of(EVP_PKEY* key, const char* name, int bytes) {
   BIGNUM* number = nullptr;
   EVP_PKEY_get_bn_param(key, name, &number);
   std::string text(static_cast<std::size_t>(bytes == 0 ? BN_num_bytes(number) : bytes), '\0');
-  BN_bn2binpad(number, reinterpret_cast<unsigned char*>(text.data()), static_cast<int>(text.size()));
+  BN_bn2binpad(number, reinterpret_cast<unsigned char*>(text.data()),
+               static_cast<int>(text.size()));
   BN_free(number);
   return text;
 }

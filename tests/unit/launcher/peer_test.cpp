@@ -1,7 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <map>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <catch2/catch_test_macros.hpp>
+#include <map>
 
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
@@ -17,15 +17,16 @@ namespace {
 struct Side {
   explicit Side(Poller& poller, PeerLimits limits = {}) {
     os::ignore_sigpipe();
-    hub = PeerHub::create(poller, clock, "127.0.0.1",
-                          {.on_up = [this] { is_up = true; },
-                           .on_message =
-                               [this](PeerId peer, const std::string& text) {
-                                 last_peer = peer;
-                                 texts.push_back(text);
-                               },
-                           .on_down = [this](PeerId peer, const std::string& why) { downs[peer] = why; }},
-                          limits)
+    hub = PeerHub::create(
+              poller, clock, "127.0.0.1",
+              {.on_up = [this] { is_up = true; },
+               .on_message =
+                   [this](PeerId peer, const std::string& text) {
+                     last_peer = peer;
+                     texts.push_back(text);
+                   },
+               .on_down = [this](PeerId peer, const std::string& why) { downs[peer] = why; }},
+              limits)
               .value();
   }
   std::string address() const { return "127.0.0.1:" + std::to_string(hub->port()); }
@@ -53,7 +54,8 @@ TEST_CASE("peer_hub: frames of any size arrive whole and in order, both ways", "
     follower.hub->send(membership::kLeaderPeer, "");
     leader.hub->send(leader.last_peer, std::to_string(i));
   }
-  REQUIRE(run_until(*poller, [&] { return leader.texts.size() == 11 && follower.texts.size() == 5; }));
+  REQUIRE(
+      run_until(*poller, [&] { return leader.texts.size() == 11 && follower.texts.size() == 5; }));
   CHECK(leader.texts[1] == large);
   CHECK(leader.texts[10].empty());
   CHECK(follower.texts.back() == "4");
@@ -115,7 +117,8 @@ TEST_CASE("peer_hub: bytes that are no TLS end that connection and no other", "[
   auto poller = Poller::create().value();
   Side leader{*poller}, follower{*poller};
   follower.hub->dial(leader.address(), leader.hub->fingerprint());
-  const os::Fd raw = os::connect_tcp("127.0.0.1", leader.hub->port(), std::chrono::milliseconds{1000}).value();
+  const os::Fd raw =
+      os::connect_tcp("127.0.0.1", leader.hub->port(), std::chrono::milliseconds{1000}).value();
   const std::string garbage = "GET / HTTP/1.1\r\n\r\n";
   REQUIRE(::send(raw.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL) > 0);
   REQUIRE(run_until(*poller, [&] { return follower.is_up && leader.downs.size() == 1; }));
@@ -123,7 +126,9 @@ TEST_CASE("peer_hub: bytes that are no TLS end that connection and no other", "[
   CHECK(run_until(*poller, [&] { return leader.texts.size() == 1; }));
 }
 
-TEST_CASE("peer_hub: what was sent before the end arrives, although nobody reads our own last bytes", "[launcher]") {
+TEST_CASE(
+    "peer_hub: what was sent before the end arrives, although nobody reads our own last bytes",
+    "[launcher]") {
   auto poller = Poller::create().value();
   Side leader{*poller};
   auto follower_poller = Poller::create().value();

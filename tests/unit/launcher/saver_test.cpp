@@ -1,7 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <filesystem>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include <catch2/catch_test_macros.hpp>
+#include <filesystem>
 
 #include "common/os/seqpacket.h"
 #include "launcher/saver/saver.h"
@@ -35,15 +35,22 @@ struct Desk {
   }
   void write(std::int64_t step, int rank, int world, const std::string& text) {
     os::Fd memory = os::create_memfd("t", 4096).value();
-    REQUIRE(::pwrite(memory.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+    REQUIRE(::pwrite(memory.get(), text.data(), text.size(), 0) ==
+            static_cast<ssize_t>(text.size()));
     const std::size_t before = written.size();
-    saver->write({.rank = rank, .world_size = world, .step = step, .attempt = 1, .generation = 1, .bytes = text.size(),
+    saver->write({.rank = rank,
+                  .world_size = world,
+                  .step = step,
+                  .attempt = 1,
+                  .generation = 1,
+                  .bytes = text.size(),
                   .manifest_json = rank == 0 ? "{}" : ""},
                  std::move(memory));
     REQUIRE(run_until(*poller, [&] { return written.size() > before; }));
   }
   void publish(std::int64_t step) {
-    PublishCheckpoint wanted{.step = step, .attempt = 1, .generation = 1, .world_size = 1, .trainer_json = "{}"};
+    PublishCheckpoint wanted{
+        .step = step, .attempt = 1, .generation = 1, .world_size = 1, .trainer_json = "{}"};
     wanted.shards = {written.back().shard};
     const std::size_t before = published.size();
     saver->publish(wanted);
@@ -93,7 +100,8 @@ TEST_CASE("saver: written, published, found again; older ones go", "[launcher]")
   CHECK(folders == 2);
 }
 
-TEST_CASE("saver: a shard without a manifest is no checkpoint; a lineage without it neither", "[launcher]") {
+TEST_CASE("saver: a shard without a manifest is no checkpoint; a lineage without it neither",
+          "[launcher]") {
   Desk desk;
   desk.write(10, 0, 1, kEmptyFile);
   CHECK(desk.select({{1, 1, 0}}).step == 0);

@@ -1,7 +1,7 @@
+#include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 #include "launcher/install.h"
 #include "launcher/process_env.h"
@@ -13,9 +13,10 @@ using namespace pawl::launcher;
 namespace {
 
 std::map<std::string, std::string> good_env() {
-  return {{"PAWL_JOB_NAME", "job"},   {"PAWL_JOB_UID", "ju"},  {"PAWL_NAMESPACE", "team"}, {"PAWL_POD_NAME", "pod"},
-          {"PAWL_POD_UID", "pu"},     {"PAWL_POD_IP", "::1"},  {"PAWL_ATTEMPT", "2"},      {"PAWL_SLOT", "1"},
-          {"PAWL_RUNTIME", "Torch"},  {"PAWL_PROCESSES", "4"}, {"PAWL_CONTRACT", "1"},     {"HOME", "/h"}};
+  return {{"PAWL_JOB_NAME", "job"}, {"PAWL_JOB_UID", "ju"}, {"PAWL_NAMESPACE", "team"},
+          {"PAWL_POD_NAME", "pod"}, {"PAWL_POD_UID", "pu"}, {"PAWL_POD_IP", "::1"},
+          {"PAWL_ATTEMPT", "2"},    {"PAWL_SLOT", "1"},     {"PAWL_RUNTIME", "Torch"},
+          {"PAWL_PROCESSES", "4"},  {"PAWL_CONTRACT", "1"}, {"HOME", "/h"}};
 }
 
 }  // namespace
@@ -45,8 +46,8 @@ TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
   env["PAWL_CONTRACT"] = "7";
   const auto settings = read_settings(env, {});
   REQUIRE_FALSE(settings.has_value());
-  for (const char* part : {"PAWL_JOB_UID is not set", "PAWL_SLOT", "PAWL_PROCESSES is \"many\"", "\"Magic\"",
-                           "version 7", "no command"}) {
+  for (const char* part : {"PAWL_JOB_UID is not set", "PAWL_SLOT", "PAWL_PROCESSES is \"many\"",
+                           "\"Magic\"", "version 7", "no command"}) {
     INFO(part);
     CHECK(settings.error().message.find(part) != std::string::npos);
   }
@@ -54,26 +55,46 @@ TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
 
 TEST_CASE("process_env: torchrun's variables for every process", "[launcher]") {
   const auto settings = read_settings(good_env(), {"x"}).value();
-  const membership::Placement at{.member_rank = 1, .members = 3, .attempt = 2, .generation = 5,
-                                 .master_address = "10.0.0.1", .master_port = 4000};
-  const auto env = process_env(settings, {.local_rank = 2, .channel_fd = 9, .error_file = "/e", .placement = at});
-  const std::map<std::string, std::string> expected = {
-      {"RANK", "6"}, {"LOCAL_RANK", "2"}, {"WORLD_SIZE", "12"}, {"LOCAL_WORLD_SIZE", "4"}, {"GROUP_RANK", "1"},
-      {"GROUP_WORLD_SIZE", "3"}, {"ROLE_NAME", "default"}, {"ROLE_RANK", "6"}, {"ROLE_WORLD_SIZE", "12"},
-      {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "4000"}, {"TORCHELASTIC_RESTART_COUNT", "1"},
-      {"TORCHELASTIC_MAX_RESTARTS", "0"}, {"TORCHELASTIC_RUN_ID", "ju-5"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-      {"TORCHELASTIC_ERROR_FILE", "/e"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}, {"OMP_NUM_THREADS", "1"},
-      {"PAWL_CHANNEL_FD", "9"}, {"HOME", "/h"}};
+  const membership::Placement at{.member_rank = 1,
+                                 .members = 3,
+                                 .attempt = 2,
+                                 .generation = 5,
+                                 .master_address = "10.0.0.1",
+                                 .master_port = 4000};
+  const auto env = process_env(
+      settings, {.local_rank = 2, .channel_fd = 9, .error_file = "/e", .placement = at});
+  const std::map<std::string, std::string> expected = {{"RANK", "6"},
+                                                       {"LOCAL_RANK", "2"},
+                                                       {"WORLD_SIZE", "12"},
+                                                       {"LOCAL_WORLD_SIZE", "4"},
+                                                       {"GROUP_RANK", "1"},
+                                                       {"GROUP_WORLD_SIZE", "3"},
+                                                       {"ROLE_NAME", "default"},
+                                                       {"ROLE_RANK", "6"},
+                                                       {"ROLE_WORLD_SIZE", "12"},
+                                                       {"MASTER_ADDR", "10.0.0.1"},
+                                                       {"MASTER_PORT", "4000"},
+                                                       {"TORCHELASTIC_RESTART_COUNT", "1"},
+                                                       {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                                       {"TORCHELASTIC_RUN_ID", "ju-5"},
+                                                       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                                       {"TORCHELASTIC_ERROR_FILE", "/e"},
+                                                       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                                                       {"OMP_NUM_THREADS", "1"},
+                                                       {"PAWL_CHANNEL_FD", "9"},
+                                                       {"HOME", "/h"}};
   for (const auto& [name, value] : expected) {
     INFO(name);
     CHECK((env.contains(name) ? env.at(name) : "absent") == value);
   }
 }
 
-TEST_CASE("process_env: the user's own choice of threads stands, a native process has no rank yet", "[launcher]") {
+TEST_CASE("process_env: the user's own choice of threads stands, a native process has no rank yet",
+          "[launcher]") {
   auto variables = good_env();
   variables["OMP_NUM_THREADS"] = "6";
-  const auto env = process_env(read_settings(variables, {"x"}).value(), {.local_rank = 0, .channel_fd = 3});
+  const auto env =
+      process_env(read_settings(variables, {"x"}).value(), {.local_rank = 0, .channel_fd = 3});
   CHECK(env.at("OMP_NUM_THREADS") == "6");
   CHECK_FALSE(env.contains("RANK"));
 }

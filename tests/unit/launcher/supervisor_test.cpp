@@ -1,13 +1,13 @@
-#include <catch2/catch_test_macros.hpp>
-#include <csignal>
 #include <fcntl.h>
-#include <fstream>
-#include <map>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <fstream>
+#include <map>
 
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
@@ -40,8 +40,9 @@ struct Shop {
     out = os::Fd{::open(out_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)};
     supervisor = std::make_unique<Supervisor>(
         clock, inbox, LogPump::start(prefixes, out.get(), out.get()).value(),
-        Supervisor::Events{.before_exit = [this](int) { ++before; },
-                           .on_exited = [this](ProcessExited exited) { ends[exited.local_rank] = exited; }});
+        Supervisor::Events{
+            .before_exit = [this](int) { ++before; },
+            .on_exited = [this](ProcessExited exited) { ends[exited.local_rank] = exited; }});
   }
   ~Shop() {
     supervisor.reset();
@@ -128,7 +129,8 @@ TEST_CASE("supervisor: who died before it was told to stop died by itself", "[la
   CHECK_FALSE(shop.ends[0].was_told);
 }
 
-TEST_CASE("supervisor: orphans are reaped, and what a process leaves behind goes with the launcher", "[launcher]") {
+TEST_CASE("supervisor: orphans are reaped, and what a process leaves behind goes with the launcher",
+          "[launcher]") {
   REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   Shop shop;
   shop.start(0, "(sleep 0.01; exit 3) & (sleep 60) & echo $!; exit 0");
@@ -163,9 +165,12 @@ TEST_CASE("supervisor: processes get a clean signal mask and dispositions", "[la
   CHECK(shop.ends[0].log_tail.find("SigIgn:\t0000000000000000") != std::string::npos);
 }
 
-TEST_CASE("supervisor: the log tail is the end of both streams, bounded, valid text", "[launcher]") {
+TEST_CASE("supervisor: the log tail is the end of both streams, bounded, valid text",
+          "[launcher]") {
   Shop shop;
-  shop.start(0, "for i in $(seq 2000); do echo line $i; done; printf 'caf\\351 '; echo last words >&2; exit 1");
+  shop.start(0,
+             "for i in $(seq 2000); do echo line $i; done; printf 'caf\\351 '; echo last words "
+             ">&2; exit 1");
   REQUIRE(shop.wait(1));
   const std::string& tail = shop.ends[0].log_tail;
   CHECK(tail.size() <= 2048);
@@ -201,7 +206,8 @@ TEST_CASE("supervisor: an output that nobody reads does not hold back an exit", 
   os::Fd reader{ends[0]}, writer{ends[1]};
   shop.supervisor = std::make_unique<Supervisor>(
       shop.clock, shop.inbox, LogPump::start(false, writer.get(), writer.get()).value(),
-      Supervisor::Events{.on_exited = [&](ProcessExited exited) { shop.ends[exited.local_rank] = exited; }});
+      Supervisor::Events{
+          .on_exited = [&](ProcessExited exited) { shop.ends[exited.local_rank] = exited; }});
   shop.start(0, "head -c 130000 /dev/zero; exit 6");
   REQUIRE(shop.wait(1));
   CHECK(shop.ends[0].exit_code == 6);
@@ -224,7 +230,8 @@ TEST_CASE("error_file: torchrun's file is read in both of its forms", "[launcher
   CHECK(read_error_file(path) == "");
   CHECK(written("not json") == "");
   CHECK(written(R"({"message":"plain\nsecond"})") == "plain");
-  CHECK(written(R"({"message":{"message":"ValueError: x","extraInfo":{"timestamp":"1"}}})") == "ValueError: x");
+  CHECK(written(R"({"message":{"message":"ValueError: x","extraInfo":{"timestamp":"1"}}})") ==
+        "ValueError: x");
   ::unlink(path.c_str());
   ::rmdir(path.substr(0, path.rfind('/')).c_str());
 }

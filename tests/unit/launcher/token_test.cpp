@@ -13,7 +13,8 @@ using nlohmann::json;
 namespace {
 
 json good_claims(const Clock& clock) {
-  const auto now = std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
   return {{"aud", {"pawl-launcher"}},
           {"exp", now + 600},
           {"nbf", now - 5},
@@ -31,10 +32,12 @@ TEST_CASE("token: a pod's own token is good, with either kind of key", "[launche
     const auto keys = KeySet::parse(issuer.jwks());
     REQUIRE(keys.has_value());
     REQUIRE(keys->size() == 1);
-    CHECK(verify_token(issuer.sign(good_claims(clock).dump()), *keys, kExpected, clock.now()).has_value());
+    CHECK(verify_token(issuer.sign(good_claims(clock).dump()), *keys, kExpected, clock.now())
+              .has_value());
     json one_audience = good_claims(clock);
     one_audience["aud"] = "pawl-launcher";
-    CHECK(verify_token(issuer.sign(one_audience.dump()), *keys, kExpected, clock.now()).has_value());
+    CHECK(
+        verify_token(issuer.sign(one_audience.dump()), *keys, kExpected, clock.now()).has_value());
   }
 }
 
@@ -72,7 +75,8 @@ TEST_CASE("token: every wrong claim is refused, and the reason says which", "[la
 
 TEST_CASE("token: what is not signed by the cluster is refused", "[launcher]") {
   const FakeClock clock;
-  const Issuer cluster{Issuer::Kind::kEc, "k1"}, stranger{Issuer::Kind::kEc, "k1"}, unknown{Issuer::Kind::kEc, "k2"};
+  const Issuer cluster{Issuer::Kind::kEc, "k1"}, stranger{Issuer::Kind::kEc, "k1"},
+      unknown{Issuer::Kind::kEc, "k2"};
   const auto keys = KeySet::parse(cluster.jwks());
   const std::string claims = good_claims(clock).dump();
   const std::string good = cluster.sign(claims);
@@ -90,7 +94,8 @@ TEST_CASE("token: what is not signed by the cluster is refused", "[launcher]") {
   std::string changed = good;
   changed[good.find('.') + 5] = changed[good.find('.') + 5] == 'A' ? 'B' : 'A';
   CHECK(code_of(changed) == "Forbidden");
-  for (const char* text : {"", ".", "..", "a.b", "a.b.c", "!!.??.##"}) CHECK(code_of(text) == "Forbidden");
+  for (const char* text : {"", ".", "..", "a.b", "a.b.c", "!!.??.##"})
+    CHECK(code_of(text) == "Forbidden");
 }
 
 TEST_CASE("token: a pod without an identity is nobody", "[launcher]") {
@@ -99,7 +104,9 @@ TEST_CASE("token: a pod without an identity is nobody", "[launcher]") {
   const auto keys = KeySet::parse(issuer.jwks());
   json claims = good_claims(clock);
   claims["kubernetes.io"]["pod"]["uid"] = "";
-  CHECK_FALSE(verify_token(issuer.sign(claims.dump()), *keys, {"pawl-launcher", "team", ""}, clock.now()).has_value());
+  CHECK_FALSE(
+      verify_token(issuer.sign(claims.dump()), *keys, {"pawl-launcher", "team", ""}, clock.now())
+          .has_value());
 }
 
 TEST_CASE("gatekeeper: messages wait for the keys, a rotated key is fetched once", "[launcher]") {
@@ -107,16 +114,18 @@ TEST_CASE("gatekeeper: messages wait for the keys, a rotated key is fetched once
   const Issuer first{Issuer::Kind::kEc, "k1"}, second{Issuer::Kind::kEc, "k2"};
   std::vector<std::string> seen;
   int fetches = 0;
-  Gatekeeper gatekeeper{clock, "team",
-                        {.on_admitted =
-                             [&](membership::PeerId peer, const membership::Message& message) {
-                               seen.push_back("admitted " + std::to_string(peer));
-                               const auto* join = std::get_if<membership::Join>(&message);
-                               if (join != nullptr) CHECK(join->token.empty());
-                             },
-                         .on_refused = [&](membership::PeerId peer,
-                                           const std::string&) { seen.push_back("refused " + std::to_string(peer)); },
-                         .fetch_keys = [&] { ++fetches; }}};
+  Gatekeeper gatekeeper{
+      clock,
+      "team",
+      {.on_admitted =
+           [&](membership::PeerId peer, const membership::Message& message) {
+             seen.push_back("admitted " + std::to_string(peer));
+             const auto* join = std::get_if<membership::Join>(&message);
+             if (join != nullptr) CHECK(join->token.empty());
+           },
+       .on_refused = [&](membership::PeerId peer,
+                         const std::string&) { seen.push_back("refused " + std::to_string(peer)); },
+       .fetch_keys = [&] { ++fetches; }}};
   const auto join_of = [&](const Issuer& issuer, const std::string& uid) {
     membership::Join join;
     join.self.uid = uid;
