@@ -14,13 +14,14 @@ namespace {
 
 using nlohmann::json;
 
-// Reads the fields of one object and remembers the first thing that is wrong, so that the list of fields below stays a
-// list. Fields that nobody asked for are found at the end.
+// Reads the fields of one object and remembers the first thing that is wrong, so that the list of
+// fields below stays a list. Fields that nobody asked for are found at the end.
 class Reader {
  public:
   Reader(const json& object, std::string path, std::optional<Error>& error)
       : object_(object), path_(std::move(path)), error_(error) {
-    if (!object_.is_object()) complain(path_.empty() ? "the configuration" : path_, "must be an object");
+    if (!object_.is_object())
+      complain(path_.empty() ? "the configuration" : path_, "must be an object");
   }
 
   void read(const char* name, std::string& value) {
@@ -37,7 +38,8 @@ class Reader {
   }
   void read(const char* name, std::uint64_t& value) {
     if (const json* found = find(name); found != nullptr) {
-      if (!found->is_number_unsigned()) return complain(full(name), "must be a whole number, 0 or more");
+      if (!found->is_number_unsigned())
+        return complain(full(name), "must be a whole number, 0 or more");
       value = found->get<std::uint64_t>();
     }
   }
@@ -45,7 +47,8 @@ class Reader {
     if (const json* found = find(name); found != nullptr) {
       const auto number = whole(*found);
       if (!number || *number < least || *number > most) {
-        return complain(full(name), "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+        return complain(full(name), "must be a whole number from " + std::to_string(least) +
+                                        " to " + std::to_string(most));
       }
       value = *number;
     }
@@ -53,7 +56,8 @@ class Reader {
   void read(const char* name, double& value, double least, double most) {
     if (const json* found = find(name); found != nullptr) {
       if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most)) {
-        return complain(full(name), "must be a number from " + json(least).dump() + " to " + json(most).dump());
+        return complain(full(name),
+                        "must be a number from " + json(least).dump() + " to " + json(most).dump());
       }
       value = found->get<double>();
     }
@@ -88,7 +92,8 @@ class Reader {
     for (const auto& [name, value] : object_.items()) {
       bool is_known = false;
       for (const std::string& known : known_) is_known = is_known || known == name;
-      if (!is_known) complain(full(name), "is not a field; did you mean \"" + nearest(name, known_) + "\"?");
+      if (!is_known)
+        complain(full(name), "is not a field; did you mean \"" + nearest(name, known_) + "\"?");
     }
   }
 
@@ -96,7 +101,8 @@ class Reader {
   static std::optional<std::int64_t> whole(const json& value) {
     if (value.is_number_unsigned()) {
       const auto number = value.get<std::uint64_t>();
-      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+        return std::nullopt;
       return static_cast<std::int64_t>(number);
     }
     if (value.is_number_integer()) return value.get<std::int64_t>();
@@ -108,7 +114,9 @@ class Reader {
     const auto found = object_.find(name);
     return found == object_.end() ? nullptr : &*found;
   }
-  std::string full(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
+  std::string full(const std::string& name) const {
+    return path_.empty() ? name : path_ + "." + name;
+  }
   void complain(const std::string& field, const std::string& what) {
     if (!error_) error_ = Error{Code::kInvalid, field + " " + what};
   }
@@ -165,37 +173,51 @@ void read_rest(Reader& reader, TrainerConfig& config) {
 std::optional<std::string> inconsistency(const TrainerConfig& config) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   if (config.model.channels % config.model.heads != 0) {
-    return "model.heads must divide model.channels; " + number(config.model.channels) + " is not a multiple of " +
-           number(config.model.heads);
+    return "model.heads must divide model.channels; " + number(config.model.channels) +
+           " is not a multiple of " + number(config.model.heads);
   }
   if (config.batch.global % config.batch.micro != 0) {
-    return "batch.micro must divide batch.global; " + number(config.batch.global) + " is not a multiple of " +
-           number(config.batch.micro);
+    return "batch.micro must divide batch.global; " + number(config.batch.global) +
+           " is not a multiple of " + number(config.batch.micro);
   }
   if (config.model.vocabulary < 256) {
     return "model.vocabulary must be at least 256 for data.kind text, whose tokens are bytes";
   }
-  if (config.data.paths.empty()) return "data.paths is empty: name the files or folders of the text";
+  if (config.data.paths.empty())
+    return "data.paths is empty: name the files or folders of the text";
   return std::nullopt;
 }
 
 json model_json(const TrainerConfig& config) {
   const ModelConfig& model = config.model;
-  return {{"kind", model.kind},       {"layers", model.layers},         {"heads", model.heads}, {"channels", model.channels},
-          {"context", model.context}, {"vocabulary", model.vocabulary}, {"tied", model.is_tied}};
+  return {{"kind", model.kind},       {"layers", model.layers},
+          {"heads", model.heads},     {"channels", model.channels},
+          {"context", model.context}, {"vocabulary", model.vocabulary},
+          {"tied", model.is_tied}};
 }
 
 json to_json(const TrainerConfig& c) {
   return {{"model", model_json(c)},
-          {"data", {{"kind", c.data.kind}, {"paths", c.data.paths}, {"validation_fraction", c.data.validation_fraction}}},
+          {"data",
+           {{"kind", c.data.kind},
+            {"paths", c.data.paths},
+            {"validation_fraction", c.data.validation_fraction}}},
           {"batch", {{"global", c.batch.global}, {"micro", c.batch.micro}}},
           {"optimizer",
-           {{"kind", c.optimizer.kind}, {"learning_rate", c.optimizer.learning_rate}, {"beta1", c.optimizer.beta1},
-            {"beta2", c.optimizer.beta2}, {"epsilon", c.optimizer.epsilon}, {"weight_decay", c.optimizer.weight_decay},
+           {{"kind", c.optimizer.kind},
+            {"learning_rate", c.optimizer.learning_rate},
+            {"beta1", c.optimizer.beta1},
+            {"beta2", c.optimizer.beta2},
+            {"epsilon", c.optimizer.epsilon},
+            {"weight_decay", c.optimizer.weight_decay},
             {"clip_norm", c.optimizer.clip_norm}}},
           {"schedule",
-           {{"kind", c.schedule.kind}, {"warmup_steps", c.schedule.warmup_steps}, {"final_fraction", c.schedule.final_fraction}}},
-          {"steps", c.steps}, {"seed", c.seed}, {"validate_every", c.validate_every},
+           {{"kind", c.schedule.kind},
+            {"warmup_steps", c.schedule.warmup_steps},
+            {"final_fraction", c.schedule.final_fraction}}},
+          {"steps", c.steps},
+          {"seed", c.seed},
+          {"validate_every", c.validate_every},
           {"validate_batches", c.validate_batches}};
 }
 
@@ -223,6 +245,8 @@ std::string config_hash(const TrainerConfig& config) {
   return sha256_hex(object.dump());
 }
 
-std::string model_hash(const TrainerConfig& config) { return sha256_hex(model_json(config).dump()); }
+std::string model_hash(const TrainerConfig& config) {
+  return sha256_hex(model_json(config).dump());
+}
 
 }  // namespace pawl

@@ -26,9 +26,10 @@ inline std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 // `known` is not empty; of equals the first.
 inline std::string nearest(const std::string& name, const std::vector<std::string>& known) {
-  return *std::min_element(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
-    return edit_distance(name, a) < edit_distance(name, b);
-  });
+  return *std::min_element(known.begin(), known.end(),
+                           [&](const std::string& a, const std::string& b) {
+                             return edit_distance(name, a) < edit_distance(name, b);
+                           });
 }
 
 }  // namespace pawl

@@ -10,25 +10,50 @@ namespace pawl::models {
 
 template <typename T>
 void Gpt<T>::linear(const Linear& layer, const T* in, T* out) {
-  kernels::matmul({.m = rows_, .n = layer.outputs, .k = layer.inputs,
-                   .a = in, .a_row = layer.inputs, .a_column = 1,
-                   .b = at(layer.weight), .b_row = layer.outputs, .b_column = 1,
-                   .c = out, .c_row = layer.outputs, .is_adding = true,
+  kernels::matmul({.m = rows_,
+                   .n = layer.outputs,
+                   .k = layer.inputs,
+                   .a = in,
+                   .a_row = layer.inputs,
+                   .a_column = 1,
+                   .b = at(layer.weight),
+                   .b_row = layer.outputs,
+                   .b_column = 1,
+                   .c = out,
+                   .c_row = layer.outputs,
+                   .is_adding = true,
                    .scratch = gemm_scratch_.data()});
 }
 
-// d_weight += inᵀ · d_out; d_in = d_out · weightᵀ. The bias belongs to the caller, who often has it for free.
+// d_weight += inᵀ · d_out; d_in = d_out · weightᵀ. The bias belongs to the caller, who often has it
+// for free.
 template <typename T>
 void Gpt<T>::linear_backward(const Linear& layer, const T* in, const T* d_out, T* d_in) {
-  kernels::matmul({.m = layer.inputs, .n = layer.outputs, .k = rows_,
-                   .a = in, .a_row = 1, .a_column = layer.inputs,
-                   .b = d_out, .b_row = layer.outputs, .b_column = 1,
-                   .c = gradient(layer.weight), .c_row = layer.outputs, .is_adding = true,
+  kernels::matmul({.m = layer.inputs,
+                   .n = layer.outputs,
+                   .k = rows_,
+                   .a = in,
+                   .a_row = 1,
+                   .a_column = layer.inputs,
+                   .b = d_out,
+                   .b_row = layer.outputs,
+                   .b_column = 1,
+                   .c = gradient(layer.weight),
+                   .c_row = layer.outputs,
+                   .is_adding = true,
                    .scratch = gemm_scratch_.data()});
-  kernels::matmul({.m = rows_, .n = layer.inputs, .k = layer.outputs,
-                   .a = d_out, .a_row = layer.outputs, .a_column = 1,
-                   .b = at(layer.weight), .b_row = 1, .b_column = layer.outputs,
-                   .c = d_in, .c_row = layer.inputs, .is_adding = false,
+  kernels::matmul({.m = rows_,
+                   .n = layer.inputs,
+                   .k = layer.outputs,
+                   .a = d_out,
+                   .a_row = layer.outputs,
+                   .a_column = 1,
+                   .b = at(layer.weight),
+                   .b_row = 1,
+                   .b_column = layer.outputs,
+                   .c = d_in,
+                   .c_row = layer.inputs,
+                   .is_adding = false,
                    .scratch = gemm_scratch_.data()});
 }
 
@@ -83,20 +108,22 @@ void Gpt<T>::block_backward(const BlockTensors& t, BlockActivations& a) {
   run_.column_sums(rows_, c, d, gradient(t.down_bias));
   linear_backward({t.down_weight, t.down_bias, 4 * c, c}, a.activated.data(), d, d_wide_.data());
   run_.gelu_backward(rows_, 4 * c, a.up.data(), d_wide_.data(), gradient(t.up_bias));
-  linear_backward({t.up_weight, t.up_bias, c, 4 * c}, a.normal2.data(), d_wide_.data(), d_normal_.data());
-  run_.layernorm_backward(norm(t.gain2, t.bias2, a.middle.data(), a.mean2, a.rstd2), d_normal_.data(), d,
-                          gradient(t.gain2), gradient(t.bias2));
+  linear_backward({t.up_weight, t.up_bias, c, 4 * c}, a.normal2.data(), d_wide_.data(),
+                  d_normal_.data());
+  run_.layernorm_backward(norm(t.gain2, t.bias2, a.middle.data(), a.mean2, a.rstd2),
+                          d_normal_.data(), d, gradient(t.gain2), gradient(t.bias2));
   run_.column_sums(rows_, c, d, gradient(t.out_bias));
   linear_backward({t.out_weight, t.out_bias, c, c}, a.attention.data(), d, d_normal_.data());
   attention_backward(a);  // d_normal_ → d_wide_
   run_.column_sums(rows_, 3 * c, d_wide_.data(), gradient(t.qkv_bias));
-  linear_backward({t.qkv_weight, t.qkv_bias, c, 3 * c}, a.normal1.data(), d_wide_.data(), d_normal_.data());
-  run_.layernorm_backward(norm(t.gain1, t.bias1, a.input.data(), a.mean1, a.rstd1), d_normal_.data(), d,
-                          gradient(t.gain1), gradient(t.bias1));
+  linear_backward({t.qkv_weight, t.qkv_bias, c, 3 * c}, a.normal1.data(), d_wide_.data(),
+                  d_normal_.data());
+  run_.layernorm_backward(norm(t.gain1, t.bias1, a.input.data(), a.mean1, a.rstd1),
+                          d_normal_.data(), d, gradient(t.gain1), gradient(t.bias1));
 }
 
-// Output layer and loss, a few rows at a time, so that the logits of a whole micro-batch never exist. With is_gradient
-// also d_normal_ and the layer's gradient.
+// Output layer and loss, a few rows at a time, so that the logits of a whole micro-batch never
+// exist. With is_gradient also d_normal_ and the layer's gradient.
 template <typename T>
 double Gpt<T>::head(const MicroBatch& batch, T scale, bool is_gradient) {
   const Index c = config_.channels, classes = config_.vocabulary;
@@ -104,22 +131,47 @@ double Gpt<T>::head(const MicroBatch& batch, T scale, bool is_gradient) {
   for (Index first = 0; first < rows_; first += logit_rows_) {
     const Index rows = std::min(logit_rows_, rows_ - first);
     const T* normal = final_normal_.data() + first * c;
-    kernels::matmul({.m = rows, .n = classes, .k = c,
-                     .a = normal, .a_row = c, .a_column = 1,
-                     .b = at(head_), .b_row = 1, .b_column = c,
-                     .c = logits_.data(), .c_row = classes, .is_adding = false,
+    kernels::matmul({.m = rows,
+                     .n = classes,
+                     .k = c,
+                     .a = normal,
+                     .a_row = c,
+                     .a_column = 1,
+                     .b = at(head_),
+                     .b_row = 1,
+                     .b_column = c,
+                     .c = logits_.data(),
+                     .c_row = classes,
+                     .is_adding = false,
                      .scratch = gemm_scratch_.data()});
-    total += run_.cross_entropy(rows, classes, batch.targets.data() + first, scale, is_gradient, logits_.data());
+    total += run_.cross_entropy(rows, classes, batch.targets.data() + first, scale, is_gradient,
+                                logits_.data());
     if (!is_gradient) continue;
-    kernels::matmul({.m = classes, .n = c, .k = rows,
-                     .a = logits_.data(), .a_row = 1, .a_column = classes,
-                     .b = normal, .b_row = c, .b_column = 1,
-                     .c = gradient(head_), .c_row = c, .is_adding = true,
+    kernels::matmul({.m = classes,
+                     .n = c,
+                     .k = rows,
+                     .a = logits_.data(),
+                     .a_row = 1,
+                     .a_column = classes,
+                     .b = normal,
+                     .b_row = c,
+                     .b_column = 1,
+                     .c = gradient(head_),
+                     .c_row = c,
+                     .is_adding = true,
                      .scratch = gemm_scratch_.data()});
-    kernels::matmul({.m = rows, .n = c, .k = classes,
-                     .a = logits_.data(), .a_row = classes, .a_column = 1,
-                     .b = at(head_), .b_row = c, .b_column = 1,
-                     .c = d_normal_.data() + first * c, .c_row = c, .is_adding = false,
+    kernels::matmul({.m = rows,
+                     .n = c,
+                     .k = classes,
+                     .a = logits_.data(),
+                     .a_row = classes,
+                     .a_column = 1,
+                     .b = at(head_),
+                     .b_row = c,
+                     .b_column = 1,
+                     .c = d_normal_.data() + first * c,
+                     .c_row = c,
+                     .is_adding = false,
                      .scratch = gemm_scratch_.data()});
   }
   return total;
@@ -131,7 +183,8 @@ void Gpt<T>::begin(std::span<const T> parameters, const MicroBatch& batch) {
   PAWL_CHECK(rows_ > 0 && rows_ <= samples_max_ * config_.context && rows_ % config_.context == 0 &&
                  batch.targets.size() == batch.inputs.size(),
              "micro-batch of the wrong size");
-  PAWL_CHECK(static_cast<Index>(parameters.size()) == parameter_count_, "wrong number of parameters");
+  PAWL_CHECK(static_cast<Index>(parameters.size()) == parameter_count_,
+             "wrong number of parameters");
   parameters_ = parameters.data();
 }
 
@@ -142,7 +195,8 @@ void Gpt<T>::forward(const MicroBatch& batch) {
     block_forward(blocks_[i], activations_[i],
                   i + 1 < blocks_.size() ? activations_[i + 1].input : final_input_);
   }
-  run_.layernorm(norm(final_gain_, final_bias_, final_input_.data(), final_mean_, final_rstd_), final_normal_.data());
+  run_.layernorm(norm(final_gain_, final_bias_, final_input_.data(), final_mean_, final_rstd_),
+                 final_normal_.data());
 }
 
 template <typename T>
@@ -161,8 +215,9 @@ double Gpt<T>::train(std::span<const T> parameters, std::span<T> gradients, cons
   const double total = head(batch, scale, true);
   if (!config_.is_tied) ready(head_);
   std::fill_n(d_residual_.data(), rows_ * config_.channels, T{0});
-  run_.layernorm_backward(norm(final_gain_, final_bias_, final_input_.data(), final_mean_, final_rstd_),
-                          d_normal_.data(), d_residual_.data(), gradient(final_gain_), gradient(final_bias_));
+  run_.layernorm_backward(
+      norm(final_gain_, final_bias_, final_input_.data(), final_mean_, final_rstd_),
+      d_normal_.data(), d_residual_.data(), gradient(final_gain_), gradient(final_bias_));
   ready(final_gain_);
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     block_backward(blocks_[i], activations_[i]);

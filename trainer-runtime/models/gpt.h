@@ -1,5 +1,6 @@
-// GPT-2's block structure with hand-written gradients (model.h). Of attention only the output and one number a row are
-// kept: backward computes the probabilities again, block by block, so memory grows with the context, not with its square.
+// GPT-2's block structure with hand-written gradients (model.h). Of attention only the output and
+// one number a row are kept: backward computes the probabilities again, block by block, so memory
+// grows with the context, not with its square.
 #pragma once
 
 #include "trainer-runtime/device/arena.h"
@@ -7,7 +8,7 @@
 
 namespace pawl::models {
 
-inline constexpr Index kScoreRows = 64;               // queries whose scores exist at one time
+inline constexpr Index kScoreRows = 64;                  // queries whose scores exist at one time
 inline constexpr Index kLogitElements = Index{1} << 17;  // logits that exist at one time, about
 
 template <typename T>
@@ -50,9 +51,10 @@ class Gpt final : public Model<T> {
   double head(const MicroBatch& batch, T scale, bool is_gradient);
   void embed(const MicroBatch& batch);
   void embed_backward(const MicroBatch& batch);
-  void linear(const Linear& layer, const T* in, T* out);           // out += in · weight
+  void linear(const Linear& layer, const T* in, T* out);  // out += in · weight
   void linear_backward(const Linear& layer, const T* in, const T* d_out, T* d_in);
-  kernels::LayerNorm<T> norm(Index gain, Index bias, const T* x, std::span<T> mean, std::span<T> rstd);
+  kernels::LayerNorm<T> norm(Index gain, Index bias, const T* x, std::span<T> mean,
+                             std::span<T> rstd);
   const T* at(Index offset) const { return parameters_ + offset; }
   T* gradient(Index offset) { return gradients_ + offset; }
 

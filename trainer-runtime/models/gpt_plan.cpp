@@ -21,7 +21,8 @@ Index Gpt<T>::add_tensor(std::string name, std::vector<Index> shape, double init
   for (const Index side : shape) elements *= side;
   const Index offset = parameter_count_;
   const bool is_matrix = shape.size() > 1;
-  tensors_.push_back({std::move(name), std::move(shape), offset, elements, is_matrix, initial, constant});
+  tensors_.push_back(
+      {std::move(name), std::move(shape), offset, elements, is_matrix, initial, constant});
   parameter_count_ += elements;
   return offset;
 }
@@ -29,7 +30,8 @@ Index Gpt<T>::add_tensor(std::string name, std::vector<Index> shape, double init
 template <typename T>
 void Gpt<T>::plan_tensors() {
   const Index c = config_.channels;
-  const double plain = 0.02, residual = plain / std::sqrt(2.0 * static_cast<double>(config_.layers));
+  const double plain = 0.02,
+               residual = plain / std::sqrt(2.0 * static_cast<double>(config_.layers));
   token_embedding_ = add_tensor("transformer.wte.weight", {config_.vocabulary, c}, plain, 0);
   position_embedding_ = add_tensor("transformer.wpe.weight", {config_.context, c}, plain, 0);
   for (Index layer = 0; layer < config_.layers; ++layer) {
@@ -80,7 +82,8 @@ void Gpt<T>::plan_activations() {
     requests.push_back({span, rows * c});
   }
   for (auto* span : {&final_mean_, &final_rstd_}) requests.push_back({span, rows});
-  for (auto* span : {&scores_, &d_scores_}) requests.push_back({span, score_rows * config_.context});
+  for (auto* span : {&scores_, &d_scores_})
+    requests.push_back({span, score_rows * config_.context});
   requests.push_back({&delta_, config_.context});
   requests.push_back({&d_wide_, rows * 4 * c});
   requests.push_back({&logits_, logit_rows_ * config_.vocabulary});
@@ -95,8 +98,9 @@ void Gpt<T>::plan_activations() {
   }
 }
 
-// A normal number would need a logarithm and a cosine an element, and both differ between C libraries. The sum of four
-// 16-bit uniform numbers has the same mean and variance, is as good a start, and is exact.
+// A normal number would need a logarithm and a cosine an element, and both differ between C
+// libraries. The sum of four 16-bit uniform numbers has the same mean and variance, is as good a
+// start, and is exact.
 template <typename T>
 void initialise(const std::vector<Tensor>& tensors, std::uint64_t seed, std::span<T> parameters) {
   for (std::size_t index = 0; index < tensors.size(); ++index) {

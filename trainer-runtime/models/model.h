@@ -1,8 +1,8 @@
-// A model: its tensors in one flat array of parameters, and loss and gradients of one micro-batch. Knows nothing of
-// optimizers, ranks or files. One thread; a training step allocates nothing.
+// A model: its tensors in one flat array of parameters, and loss and gradients of one micro-batch.
+// Knows nothing of optimizers, ranks or files. One thread; a training step allocates nothing.
 //
-// Tensors lie in the order in which the forward pass uses them, so that backward finishes gradients from the array's end to
-// its start, and a bucket of gradients to reduce is a contiguous range.
+// Tensors lie in the order in which the forward pass uses them, so that backward finishes gradients
+// from the array's end to its start, and a bucket of gradients to reduce is a contiguous range.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Tensor {
   std::vector<Index> shape;
   Index offset = 0, elements = 0;  // in the flat array
   bool is_decayed = false;         // weight decay is for matrices
-  double initial = 0;              // standard deviation at the start; 0: all elements are `constant`
+  double initial = 0;  // standard deviation at the start; 0: all elements are `constant`
   double constant = 0;
 };
 

@@ -4,7 +4,8 @@
 
 namespace pawl::parallel {
 
-GradientReducer::GradientReducer(collective::Collective& ring, std::span<float> gradients, models::Index bucket_elements)
+GradientReducer::GradientReducer(collective::Collective& ring, std::span<float> gradients,
+                                 models::Index bucket_elements)
     : ring_(ring),
       gradients_(gradients),
       bucket_elements_(bucket_elements),
@@ -16,7 +17,8 @@ void GradientReducer::ready(models::Index first) {
   while (started_from_ > first) {
     const models::Index begin = std::max<models::Index>(0, started_from_ - bucket_elements_);
     if (begin < first) return;  // a part of this bucket is still computed
-    const auto bucket = gradients_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(started_from_ - begin));
+    const auto bucket = gradients_.subspan(static_cast<std::size_t>(begin),
+                                           static_cast<std::size_t>(started_from_ - begin));
     tickets_.push_back(ring_.start_all_reduce(bucket, static_cast<int>(tickets_.size())));
     started_from_ = begin;
   }

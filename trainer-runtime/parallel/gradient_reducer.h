@@ -1,5 +1,6 @@
-// Sums the gradients of all ranks while backward still computes: the flat array is cut into buckets from its end to its
-// start, the order in which gradients become final, and a bucket goes to the network as soon as it is final. One thread.
+// Sums the gradients of all ranks while backward still computes: the flat array is cut into buckets
+// from its end to its start, the order in which gradients become final, and a bucket goes to the
+// network as soon as it is final. One thread.
 #pragma once
 
 #include <span>
@@ -15,7 +16,8 @@ inline constexpr models::Index kBucketElements = models::Index{1} << 18;
 
 class GradientReducer {
  public:
-  GradientReducer(collective::Collective& ring, std::span<float> gradients, models::Index bucket_elements = kBucketElements);
+  GradientReducer(collective::Collective& ring, std::span<float> gradients,
+                  models::Index bucket_elements = kBucketElements);
   // Gradients at and behind `first` are final on this rank.
   void ready(models::Index first);
   // Returns when all buckets are sums over all ranks. Then the next step may begin.

@@ -23,13 +23,14 @@ class CheckpointSink {
 // For a run without a place for checkpoints.
 std::unique_ptr<CheckpointSink> make_no_sink();
 
-// For a run without a launcher: writes its shard itself and waits for the storage; rank 0 publishes.
+// For a run without a launcher: writes its shard itself and waits for the storage; rank 0
+// publishes.
 struct DirectOptions {
   std::string run_id;  // names the run in manifests; a run loads its own checkpoints only
   std::int64_t attempt = 1;
   int keep = 3;
 };
-std::unique_ptr<CheckpointSink> make_direct_sink(store::Store& store, collective::Collective& ring, Shard shard,
-                                                 DirectOptions options);
+std::unique_ptr<CheckpointSink> make_direct_sink(store::Store& store, collective::Collective& ring,
+                                                 Shard shard, DirectOptions options);
 
 }  // namespace pawl::saving

@@ -1,6 +1,7 @@
-// What a checkpoint of a training run holds, and how it becomes this rank's shard and back: the parameters by their own
-// names, AdamW's moments as "adamw.moment1.<name>" and "adamw.moment2.<name>", and a few scalars in the manifest. Any
-// number of ranks loads what any other number saved. One thread.
+// What a checkpoint of a training run holds, and how it becomes this rank's shard and back: the
+// parameters by their own names, AdamW's moments as "adamw.moment1.<name>" and
+// "adamw.moment2.<name>", and a few scalars in the manifest. Any number of ranks loads what any
+// other number saved. One thread.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +47,7 @@ class Shard {
 };
 
 // Fills the arrays. Invalid when the checkpoint is of another model: says which tensor.
-Status load_arrays(const checkpoint::Reader& reader, const std::vector<models::Tensor>& tensors, optim::TrainingArrays& arrays);
+Status load_arrays(const checkpoint::Reader& reader, const std::vector<models::Tensor>& tensors,
+                   optim::TrainingArrays& arrays);
 
 }  // namespace pawl::saving

@@ -17,7 +17,8 @@ constexpr std::chrono::minutes kBuffersDeadline{10};
 
 }  // namespace
 
-ChannelSession::ChannelSession(os::Fd channel, Signals& signals) : channel_(std::move(channel)), signals_(signals) {}
+ChannelSession::ChannelSession(os::Fd channel, Signals& signals)
+    : channel_(std::move(channel)), signals_(signals) {}
 
 ChannelSession::~ChannelSession() {
   for (const Buffer& buffer : buffers_) {
@@ -25,12 +26,15 @@ ChannelSession::~ChannelSession() {
   }
 }
 
-Status ChannelSession::send(const FromProcess& message) { return os::send_packet(channel_.get(), encode(message)); }
+Status ChannelSession::send(const FromProcess& message) {
+  return os::send_packet(channel_.get(), encode(message));
+}
 
 // Takes all messages that are there; waits for the first one, or a signal, up to `timeout`.
 Status ChannelSession::pump(milliseconds timeout) {
   if (timeout.count() > 0) {
-    std::array<pollfd, 2> waiting{pollfd{channel_.get(), POLLIN, 0}, pollfd{signals_.fd(), POLLIN, 0}};
+    std::array<pollfd, 2> waiting{pollfd{channel_.get(), POLLIN, 0},
+                                  pollfd{signals_.fd(), POLLIN, 0}};
     ::poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count()));
   }
   if (signals_.has_come()) orders_.is_stopping = orders_.is_saving = true;
@@ -50,7 +54,8 @@ Status ChannelSession::take(const ToProcess& message, std::vector<os::Fd> fds) {
   } else if (std::get_if<BuffersReady>(&message) != nullptr) {
     return map_buffers(fds);
   } else if (const auto* released = std::get_if<Released>(&message)) {
-    if (released->buffer != 0 && released->buffer != 1) return fail(Code::kInvalid, "the launcher released an unknown buffer");
+    if (released->buffer != 0 && released->buffer != 1)
+      return fail(Code::kInvalid, "the launcher released an unknown buffer");
     buffers_[static_cast<std::size_t>(released->buffer)].is_free = true;
   } else if (std::get_if<CheckpointNow>(&message) != nullptr) {
     orders_.is_checkpoint_wanted = true;
@@ -62,10 +67,13 @@ Status ChannelSession::take(const ToProcess& message, std::vector<os::Fd> fds) {
 }
 
 Status ChannelSession::map_buffers(const std::vector<os::Fd>& fds) {
-  if (fds.size() != buffers_.size()) return fail(Code::kInvalid, "the launcher sent " + std::to_string(fds.size()) + " buffers");
+  if (fds.size() != buffers_.size())
+    return fail(Code::kInvalid, "the launcher sent " + std::to_string(fds.size()) + " buffers");
   for (std::size_t i = 0; i < fds.size(); ++i) {
-    void* memory = ::mmap(nullptr, buffer_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i].get(), 0);
-    if (memory == MAP_FAILED) return fail(Code::kIo, "mapping a checkpoint buffer: " + os::errno_text());
+    void* memory =
+        ::mmap(nullptr, buffer_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i].get(), 0);
+    if (memory == MAP_FAILED)
+      return fail(Code::kIo, "mapping a checkpoint buffer: " + os::errno_text());
     buffers_[i] = {{static_cast<std::byte*>(memory), buffer_bytes_}, true};
   }
   return {};
@@ -100,7 +108,9 @@ std::optional<int> ChannelSession::free_buffer() const {
   return std::nullopt;
 }
 
-std::span<std::byte> ChannelSession::buffer(int number) { return buffers_[static_cast<std::size_t>(number)].memory; }
+std::span<std::byte> ChannelSession::buffer(int number) {
+  return buffers_[static_cast<std::size_t>(number)].memory;
+}
 
 Status ChannelSession::seal(const Sealed& sealed) {
   buffers_[static_cast<std::size_t>(sealed.buffer)].is_free = false;
@@ -111,7 +121,8 @@ Status ChannelSession::wait_for_buffers() {
   const RealClock clock;
   const SteadyPoint deadline = clock.steady_now() + kBuffersDeadline;
   while (!buffers_[0].is_free || !buffers_[1].is_free) {
-    if (clock.steady_now() > deadline) return fail(Code::kUnavailable, "the launcher did not store the checkpoint in time");
+    if (clock.steady_now() > deadline)
+      return fail(Code::kUnavailable, "the launcher did not store the checkpoint in time");
     PAWL_TRY_VOID(pump(milliseconds{1'000}));
   }
   return {};
@@ -146,7 +157,8 @@ class ChannelSink final : public saving::CheckpointSink {
 
 }  // namespace
 
-std::unique_ptr<saving::CheckpointSink> make_channel_sink(ChannelSession& session, saving::Shard shard, bool is_leader) {
+std::unique_ptr<saving::CheckpointSink> make_channel_sink(ChannelSession& session,
+                                                          saving::Shard shard, bool is_leader) {
   return std::make_unique<ChannelSink>(session, std::move(shard), is_leader);
 }
 

@@ -1,5 +1,6 @@
-// The trainer's end of a launcher's channel (common/api/channel.h): greeting, orders, reports, and the two buffers for
-// checkpoints that belong to the launcher, so that a sealed checkpoint outlives this process. One thread.
+// The trainer's end of a launcher's channel (common/api/channel.h): greeting, orders, reports, and
+// the two buffers for checkpoints that belong to the launcher, so that a sealed checkpoint outlives
+// this process. One thread.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@ class ChannelSession final : public Session {
   // `channel` is the inherited socket.
   ChannelSession(os::Fd channel, Signals& signals);
   ~ChannelSession() override;
-  // Says hello and waits until the launcher forms the gang. Cancelled: it, or a signal, said stop instead.
+  // Says hello and waits until the launcher forms the gang. Cancelled: it, or a signal, said stop
+  // instead.
   Result<api::channel::Welcome> join(const api::channel::Hello& hello);
 
   Result<Orders> poll() override;
@@ -31,7 +33,8 @@ class ChannelSession final : public Session {
   std::optional<int> free_buffer() const;
   std::span<std::byte> buffer(int number);
   Status seal(const api::channel::Sealed& sealed);
-  // Returns when the buffers are here and the launcher has released both. Unavailable after ten minutes.
+  // Returns when the buffers are here and the launcher has released both. Unavailable after ten
+  // minutes.
   Status wait_for_buffers();
 
  private:
@@ -53,6 +56,7 @@ class ChannelSession final : public Session {
 };
 
 // Seals into the launcher's buffers.
-std::unique_ptr<saving::CheckpointSink> make_channel_sink(ChannelSession& session, saving::Shard shard, bool is_leader);
+std::unique_ptr<saving::CheckpointSink> make_channel_sink(ChannelSession& session,
+                                                          saving::Shard shard, bool is_leader);
 
 }  // namespace pawl::trainer

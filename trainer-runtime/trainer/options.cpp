@@ -23,16 +23,18 @@ Result<Options> parse_options(const std::vector<std::string>& arguments) {
       options.is_help = true;
       continue;
     }
-    const bool is_known = name == "--config" || name == "--steps" || name == "--checkpoint-uri" || name == "--run-id" ||
-                          name == "--checkpoint-seconds" || name == "--keep";
-    if (!is_known) return fail(Code::kInvalid, "unknown argument \"" + name + "\"; --help lists all");
+    const bool is_known = name == "--config" || name == "--steps" || name == "--checkpoint-uri" ||
+                          name == "--run-id" || name == "--checkpoint-seconds" || name == "--keep";
+    if (!is_known)
+      return fail(Code::kInvalid, "unknown argument \"" + name + "\"; --help lists all");
     if (i + 1 == arguments.size()) return fail(Code::kInvalid, name + " needs a value");
     const std::string& value = arguments[++i];
     if (name == "--config") options.config_path = value;
     if (name == "--checkpoint-uri") options.checkpoint_uri = value;
     if (name == "--run-id") options.run_id = value;
     if (name == "--steps") PAWL_TRY_VOID(read_number(name, value, options.steps));
-    if (name == "--checkpoint-seconds") PAWL_TRY_VOID(read_number(name, value, options.checkpoint_seconds));
+    if (name == "--checkpoint-seconds")
+      PAWL_TRY_VOID(read_number(name, value, options.checkpoint_seconds));
     if (name == "--keep") PAWL_TRY_VOID(read_number(name, value, options.keep));
   }
   return options;

@@ -13,13 +13,15 @@ inline constexpr char kUsage[] =
     "\n"
     "  --config FILE            configuration as JSON; default: the variable PAWL_TRAINER_CONFIG\n"
     "  --steps N                optimizer steps, instead of the configuration's\n"
-    "Without a launcher (PAWL_CHANNEL_FD), alone or with torchrun's RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT:\n"
+    "Without a launcher (PAWL_CHANNEL_FD), alone or with torchrun's RANK, WORLD_SIZE, MASTER_ADDR, "
+    "MASTER_PORT:\n"
     "  --checkpoint-uri URI     file:///folder that all ranks share; default: no checkpoints\n"
     "  --run-id ID              a run loads its own checkpoints only; default: run\n"
     "  --checkpoint-seconds N   between checkpoints; default 60\n"
     "  --keep N                 newest checkpoints to keep; default 3\n"
     "\n"
-    "Exit codes: 0 done, 75 stopped or lost a peer (run again), 93 the configuration cannot work, 1 anything else.\n";
+    "Exit codes: 0 done, 75 stopped or lost a peer (run again), 93 the configuration cannot work, "
+    "1 anything else.\n";
 
 struct Options {
   std::string config_path, checkpoint_uri, run_id = "run";

@@ -33,7 +33,8 @@ Result<TrainerConfig> read_config(const Options& options) {
   } else if (auto variable = os::env(api::kEnvTrainerConfig)) {
     text = *std::move(variable);
   } else {
-    return fail(Code::kInvalid, std::string("no configuration: give --config FILE or ") + api::kEnvTrainerConfig);
+    return fail(Code::kInvalid,
+                std::string("no configuration: give --config FILE or ") + api::kEnvTrainerConfig);
   }
   auto config = parse_config(text);
   if (!config) return fail_with(config.error(), where);
@@ -56,10 +57,14 @@ Result<Door> open_door() {
 
 Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, const Door& door) {
   if (gang.world_size == 1) return collective::make_self();
-  collective::RingOptions options{.rank = gang.rank, .world_size = gang.world_size, .generation = gang.generation, .key = gang.key};
+  collective::RingOptions options{.rank = gang.rank,
+                                  .world_size = gang.world_size,
+                                  .generation = gang.generation,
+                                  .key = gang.key};
   options.peers.resize(static_cast<std::size_t>(gang.world_size));
   for (const auto& peer : gang.peers) {
-    if (peer.rank >= 0 && peer.rank < gang.world_size) options.peers[static_cast<std::size_t>(peer.rank)] = peer.address;
+    if (peer.rank >= 0 && peer.rank < gang.world_size)
+      options.peers[static_cast<std::size_t>(peer.rank)] = peer.address;
   }
   return collective::make_ring(options, door.listener);
 }
@@ -81,17 +86,22 @@ Result<Run> prepare(const Options& options) {
   auto model = models::make_model<float>(config);
   auto arrays = std::make_unique<optim::TrainingArrays>(model->parameter_count());
   models::initialise(model->tensors(), config.seed, arrays->parameters.span());
-  return Run{std::move(config), std::move(corpus), std::move(door), std::move(model), std::move(arrays), nullptr};
+  return Run{std::move(config), std::move(corpus), std::move(door),
+             std::move(model),  std::move(arrays), nullptr};
 }
 
 saving::TrainerState fresh_state(const TrainerConfig& config) {
   return {0, 0, config.seed, config_hash(config), model_hash(config)};
 }
 
-Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoint::Reader& reader, const Run& run) {
+Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoint::Reader& reader,
+                                  const Run& run) {
   PAWL_TRY(state, saving::decode_state(found.manifest.trainer_json));
-  if (state.model_hash != model_hash(run.config)) return fail(Code::kInvalid, found.folder + " is of another model configuration");
-  if (state.seed != run.config.seed) return fail(Code::kInvalid, found.folder + " is of another seed: the order of samples would change");
+  if (state.model_hash != model_hash(run.config))
+    return fail(Code::kInvalid, found.folder + " is of another model configuration");
+  if (state.seed != run.config.seed)
+    return fail(Code::kInvalid,
+                found.folder + " is of another seed: the order of samples would change");
   PAWL_TRY_VOID(saving::load_arrays(reader, run.model->tensors(), *run.arrays));
   state.config_hash = config_hash(run.config);
   return state;
@@ -105,29 +115,37 @@ void print_line(const std::string& line) {
 void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState& start) {
   if (gang.rank != 0) return;
   const auto count = run.model->parameter_count();
-  std::printf("model %.2f M parameters, %d ranks, %lld micro-batches a step, %s kernels%s%s; memory a rank: parameters and moments %.1f MB, "
-              "gradients %.1f MB, activations %.1f MB; starting at step %lld\n",
-              static_cast<double>(count) / 1e6, gang.world_size, static_cast<long long>(run.config.batch.global / run.config.batch.micro),
-              kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "", kernels::matmul_library(),
-              static_cast<double>(count) * 12 / 1e6, static_cast<double>(count) * 4 / 1e6,
-              static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step));
+  std::printf(
+      "model %.2f M parameters, %d ranks, %lld micro-batches a step, %s kernels%s%s; memory a "
+      "rank: parameters and moments %.1f MB, "
+      "gradients %.1f MB, activations %.1f MB; starting at step %lld\n",
+      static_cast<double>(count) / 1e6, gang.world_size,
+      static_cast<long long>(run.config.batch.global / run.config.batch.micro),
+      kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "",
+      kernels::matmul_library(), static_cast<double>(count) * 12 / 1e6,
+      static_cast<double>(count) * 4 / 1e6,
+      static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step));
   std::fflush(stdout);
 }
 
-Result<Outcome> train(Run& run, const Welcome& gang, const saving::TrainerState& start, Session& session,
-                      saving::CheckpointSink& sink, const Clock& clock, SteadyPoint process_start) {
+Result<Outcome> train(Run& run, const Welcome& gang, const saving::TrainerState& start,
+                      Session& session, saving::CheckpointSink& sink, const Clock& clock,
+                      SteadyPoint process_start) {
   print_plan(run, gang, start);
-  Trainer trainer({run.config, run.corpus, *run.model, *run.arrays, *run.ring, sink, session, clock,
-                   gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60, process_start, print_line},
-                  start);
+  Trainer trainer(
+      {run.config, run.corpus, *run.model, *run.arrays, *run.ring, sink, session, clock,
+       gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60, process_start, print_line},
+      start);
   return trainer.run();
 }
 
-Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, const Clock& clock, SteadyPoint process_start) {
+Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, const Clock& clock,
+                             SteadyPoint process_start) {
   PAWL_TRY(run, prepare(options));
   ChannelSession session(os::Fd{fd}, signals);
   // The launcher knows by the socket who we are; the rank comes with its answer.
-  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = config_hash(run.config)}));
+  PAWL_TRY(gang,
+           session.join(Hello{.data_port = run.door.port, .config_hash = config_hash(run.config)}));
   PAWL_TRY(ring, form_ring(gang, run.door));
   run.ring = std::move(ring);
   saving::TrainerState start = fresh_state(run.config);
@@ -137,8 +155,8 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
     start = loaded;
   }
   if (start.step != gang.start_step) {
-    return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) + ", its checkpoint is of step " +
-                                    std::to_string(start.step));
+    return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) +
+                                    ", its checkpoint is of step " + std::to_string(start.step));
   }
   saving::Shard shard(run.model->tensors(), gang.rank, gang.world_size);
   PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
@@ -146,10 +164,13 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
   return train(run, gang, start, session, *sink, clock, process_start);
 }
 
-Result<Outcome> run_standalone(const Options& options, Signals& signals, const Clock& clock, SteadyPoint process_start) {
+Result<Outcome> run_standalone(const Options& options, Signals& signals, const Clock& clock,
+                               SteadyPoint process_start) {
   PAWL_TRY(run, prepare(options));
   PAWL_TRY(place, place_from(os::environment()));
-  PAWL_TRY(gang, meet(place, Hello{.rank = place.rank, .data_port = run.door.port, .config_hash = config_hash(run.config)}));
+  PAWL_TRY(gang, meet(place, Hello{.rank = place.rank,
+                                   .data_port = run.door.port,
+                                   .config_hash = config_hash(run.config)}));
   gang.checkpoint_seconds = options.checkpoint_seconds;
   PAWL_TRY(ring, form_ring(gang, run.door));
   run.ring = std::move(ring);
@@ -165,7 +186,9 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
     std::string folder;
     if (gang.rank == 0) {
       PAWL_TRY(selection, checkpoint::select_newest(*store, options.run_id, {}));
-      for (const auto& skipped : selection.skipped) std::fprintf(stderr, "pawl-train: skipped %s: %s\n", skipped.folder.c_str(), skipped.why.c_str());
+      for (const auto& skipped : selection.skipped)
+        std::fprintf(stderr, "pawl-train: skipped %s: %s\n", skipped.folder.c_str(),
+                     skipped.why.c_str());
       if (selection.newest) folder = selection.newest->folder;
     }
     PAWL_TRY(folders, run.ring->all_gather(folder));
@@ -175,20 +198,25 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
       PAWL_TRY(reader, checkpoint::Reader::open(*store, found));
       PAWL_TRY(loaded, load(found, reader, run));
       start = loaded;
-      direct.attempt = id->attempt + 1;  // what follows is newer than all that was, whatever its step
+      direct.attempt =
+          id->attempt + 1;  // what follows is newer than all that was, whatever its step
     }
-    sink = saving::make_direct_sink(*store, *run.ring, saving::Shard(run.model->tensors(), gang.rank, gang.world_size), direct);
+    sink = saving::make_direct_sink(
+        *store, *run.ring, saving::Shard(run.model->tensors(), gang.rank, gang.world_size), direct);
   }
   return train(run, gang, start, session, *sink, clock, process_start);
 }
 
 int exit_code_of(const Error& error) {
   switch (error.code) {
-    case Code::kInvalid: return api::kExitFatal;
+    case Code::kInvalid:
+      return api::kExitFatal;
     case Code::kUnavailable:
     case Code::kCancelled:
-    case Code::kForbidden: return api::kExitRetry;
-    default: return api::kExitUser;
+    case Code::kForbidden:
+      return api::kExitRetry;
+    default:
+      return api::kExitUser;
   }
 }
 

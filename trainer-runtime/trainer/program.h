@@ -1,9 +1,9 @@
-// pawl-train as a function: reads arguments and environment, joins the gang, loads, trains. Returns the exit code of
-// common/api/contract.h and says on standard error why it is not 0.
+// pawl-train as a function: reads arguments and environment, joins the gang, loads, trains. Returns
+// the exit code of common/api/contract.h and says on standard error why it is not 0.
 #pragma once
 
-#include "trainer-runtime/trainer/signals.h"
 #include "common/base/clock.h"
+#include "trainer-runtime/trainer/signals.h"
 
 namespace pawl::trainer {
 

@@ -1,4 +1,5 @@
-// The seam to whoever started the trainer: a launcher (channel_session.h) or nobody (standalone.h). One thread.
+// The seam to whoever started the trainer: a launcher (channel_session.h) or nobody (standalone.h).
+// One thread.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ struct Orders {
 class Session {
  public:
   virtual ~Session() = default;
-  // Everything that was ordered since the last call; does not wait. Unavailable: the launcher is gone.
+  // Everything that was ordered since the last call; does not wait. Unavailable: the launcher is
+  // gone.
   virtual Result<Orders> poll() = 0;
   virtual Status report(const api::channel::Report& report) = 0;
   virtual Status done(std::int64_t step) = 0;

@@ -1,8 +1,8 @@
 #include "trainer-runtime/trainer/signals.h"
 
-#include <csignal>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <csignal>
 
 #include "common/os/process.h"
 
@@ -14,7 +14,8 @@ Result<Signals> Signals::open() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   os::Fd fd;
-  if (::pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0) fd = os::Fd{::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (::pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0)
+    fd = os::Fd{::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!fd.is_open()) return fail(Code::kIo, "signalfd: " + os::errno_text());
   return Signals{std::move(fd)};
 }

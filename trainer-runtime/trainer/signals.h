@@ -1,5 +1,5 @@
-// SIGTERM and SIGINT as something that is read, so that no handler and no global is needed. Made in main before any
-// thread, which inherits the blocked signals.
+// SIGTERM and SIGINT as something that is read, so that no handler and no global is needed. Made in
+// main before any thread, which inherits the blocked signals.
 #pragma once
 
 #include "common/os/fd.h"

@@ -1,12 +1,12 @@
 #include "trainer-runtime/trainer/standalone.h"
 
 #include <arpa/inet.h>
-#include <charconv>
-#include <cstring>
 #include <netdb.h>
-#include <optional>
 #include <poll.h>
 #include <sys/socket.h>
+#include <charconv>
+#include <cstring>
+#include <optional>
 #include <thread>
 
 #include "common/os/fd.h"
@@ -39,7 +39,8 @@ Status send_letter(int fd, const std::string& text) {
 Status read_exactly(int fd, char* to, std::size_t bytes, milliseconds timeout) {
   while (bytes > 0) {
     pollfd waiting{fd, POLLIN, 0};
-    if (::poll(&waiting, 1, static_cast<int>(timeout.count())) == 0) return fail(Code::kUnavailable, "time is up");
+    if (::poll(&waiting, 1, static_cast<int>(timeout.count())) == 0)
+      return fail(Code::kUnavailable, "time is up");
     const ssize_t count = ::recv(fd, to, bytes, MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) return fail(Code::kUnavailable, "connection closed");
@@ -61,7 +62,8 @@ Result<std::string> receive_letter(int fd, milliseconds timeout) {
 
 std::string numeric(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> host{};
-  if (::getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  if (::getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "";
   const std::string text = host.data();
   return text.starts_with("::ffff:") ? text.substr(7) : text;  // IPv4 on an IPv6 socket
 }
@@ -73,7 +75,8 @@ std::string peer_of(int fd) {
   return ::getpeername(fd, address, &length) == 0 ? numeric(address, length) : "";
 }
 
-// The address under which this machine reaches the others: the one that a connection to rank 0 uses.
+// The address under which this machine reaches the others: the one that a connection to rank 0
+// uses.
 std::string own_address(int fd) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
@@ -84,7 +87,8 @@ std::string own_address(int fd) {
 std::optional<std::string> resolve(const std::string& name) {
   addrinfo hints{}, *list = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0 || list == nullptr) return std::nullopt;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0 || list == nullptr)
+    return std::nullopt;
   const std::string address = numeric(list->ai_addr, list->ai_addrlen);
   ::freeaddrinfo(list);
   return address;
@@ -106,20 +110,25 @@ Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello) 
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock.steady_now());
     pollfd waiting{listener->get(), POLLIN, 0};
     if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) == 0) {
-      return fail(Code::kUnavailable, std::to_string(missing) + " of " + std::to_string(place.world_size) + " ranks did not come");
+      return fail(Code::kUnavailable, std::to_string(missing) + " of " +
+                                          std::to_string(place.world_size) + " ranks did not come");
     }
     os::Fd fd{::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC)};
     const auto letter = receive_letter(fd.get(), kAnswerDeadline);
-    const auto message = letter ? decode_from_process(*letter) : tl::make_unexpected(letter.error());
+    const auto message =
+        letter ? decode_from_process(*letter) : tl::make_unexpected(letter.error());
     const auto* guest = message ? std::get_if<Hello>(&*message) : nullptr;
     if (guest == nullptr || guest->rank <= 0 || guest->rank >= place.world_size) continue;
     if (guest->config_hash != hello.config_hash) {
-      return fail(Code::kInvalid, "rank " + std::to_string(guest->rank) + " has another configuration than rank 0");
+      return fail(Code::kInvalid,
+                  "rank " + std::to_string(guest->rank) + " has another configuration than rank 0");
     }
     Guest& entry = guests[static_cast<std::size_t>(guest->rank)];
-    if (entry.fd.is_open()) return fail(Code::kInvalid, "two processes say they are rank " + std::to_string(guest->rank));
+    if (entry.fd.is_open())
+      return fail(Code::kInvalid, "two processes say they are rank " + std::to_string(guest->rank));
     entry.address = os::join_host_port(peer_of(fd.get()), guest->data_port);
-    if (guests[0].address.empty()) guests[0].address = os::join_host_port(own_address(fd.get()), hello.data_port);
+    if (guests[0].address.empty())
+      guests[0].address = os::join_host_port(own_address(fd.get()), hello.data_port);
     entry.fd = std::move(fd);
     --missing;
   }
@@ -137,7 +146,8 @@ Result<Welcome> host(const Place& place, const Hello& hello) {
   for (int rank = 1; rank < place.world_size; ++rank) {
     Welcome theirs = welcome;
     theirs.rank = rank;
-    PAWL_TRY_VOID(send_letter(guests[static_cast<std::size_t>(rank)].fd.get(), encode(ToProcess{theirs})));
+    PAWL_TRY_VOID(
+        send_letter(guests[static_cast<std::size_t>(rank)].fd.get(), encode(ToProcess{theirs})));
   }
   return welcome;
 }
@@ -156,8 +166,10 @@ Result<Welcome> visit(const Place& place, const Hello& hello) {
       if (const auto* welcome = std::get_if<Welcome>(&message)) return *welcome;
       return fail(Code::kInvalid, "rank 0 answered with something else");
     }
-    if (clock.steady_now() > deadline) return fail_with(fd.error(), "rank 0 at " + place.master_address);
-    std::this_thread::sleep_for(kRetry);  // rank 0 may not listen yet, and nothing tells when it does
+    if (clock.steady_now() > deadline)
+      return fail_with(fd.error(), "rank 0 at " + place.master_address);
+    std::this_thread::sleep_for(
+        kRetry);  // rank 0 may not listen yet, and nothing tells when it does
   }
 }
 
@@ -173,8 +185,9 @@ Result<Place> place_from(const std::map<std::string, std::string>& environment) 
       if (error != std::errc{} || end != text.data() + text.size()) value = -1;
     }
     if (value >= least && value <= most) return value;
-    return fail(Code::kInvalid, std::string("the environment variable ") + name + " must be a number from " +
-                                    std::to_string(least) + " to " + std::to_string(most));
+    return fail(Code::kInvalid, std::string("the environment variable ") + name +
+                                    " must be a number from " + std::to_string(least) + " to " +
+                                    std::to_string(most));
   };
   Place place;
   if (!environment.contains("RANK") && !environment.contains("WORLD_SIZE")) return place;

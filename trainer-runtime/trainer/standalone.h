@@ -1,6 +1,6 @@
-// A trainer that nobody launched: one process, or several with torchrun's variables (RANK, WORLD_SIZE, MASTER_ADDR,
-// MASTER_PORT), which meet at rank 0's port. Whoever reaches that port can join: without a launcher the network is trusted,
-// as it is by torchrun. One thread.
+// A trainer that nobody launched: one process, or several with torchrun's variables (RANK,
+// WORLD_SIZE, MASTER_ADDR, MASTER_PORT), which meet at rank 0's port. Whoever reaches that port can
+// join: without a launcher the network is trusted, as it is by torchrun. One thread.
 #pragma once
 
 #include <map>
@@ -16,11 +16,12 @@ struct Place {
   std::string master_address;
   std::uint16_t master_port = 0;
 };
-// Invalid with the variable's name; the place of a single process where RANK and WORLD_SIZE are absent.
+// Invalid with the variable's name; the place of a single process where RANK and WORLD_SIZE are
+// absent.
 Result<Place> place_from(const std::map<std::string, std::string>& environment);
 
-// Every rank says hello to rank 0 and gets the gang back. Invalid: another configuration. Unavailable: not all came within
-// two minutes.
+// Every rank says hello to rank 0 and gets the gang back. Invalid: another configuration.
+// Unavailable: not all came within two minutes.
 Result<api::channel::Welcome> meet(const Place& place, const api::channel::Hello& hello);
 
 class StandaloneSession final : public Session {

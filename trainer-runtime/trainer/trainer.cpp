@@ -15,7 +15,9 @@ using std::chrono::seconds;
 
 constexpr double kProgressSeconds = 1;
 
-double seconds_between(SteadyPoint from, SteadyPoint to) { return duration<double>(to - from).count(); }
+double seconds_between(SteadyPoint from, SteadyPoint to) {
+  return duration<double>(to - from).count();
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       reducer_(parts.ring, gradients_.span()),
       saved_step_(start.step),
       rate_step_(start.step) {
-  const auto tokens = static_cast<std::size_t>(parts.config.batch.micro * parts.config.model.context);
+  const auto tokens =
+      static_cast<std::size_t>(parts.config.batch.micro * parts.config.model.context);
   inputs_.resize(tokens);
   targets_.resize(tokens);
   applied_.step = confirmed_.step = start.step;
@@ -66,13 +69,14 @@ Result<Outcome> Trainer::run() {
 void Trainer::read_samples(std::uint64_t cursor) {
   const auto context = static_cast<std::size_t>(parts_.config.model.context);
   for (std::size_t i = 0; i < static_cast<std::size_t>(parts_.config.batch.micro); ++i) {
-    parts_.corpus.training_sample(order_.sample(cursor + i), std::span(inputs_).subspan(i * context, context),
+    parts_.corpus.training_sample(order_.sample(cursor + i),
+                                  std::span(inputs_).subspan(i * context, context),
                                   std::span(targets_).subspan(i * context, context));
   }
 }
 
-// This rank's part of the step's micro-batches. Every token counts the same, so gradients and losses of all micro-batches
-// are sums that are divided once, by the tokens of the whole step.
+// This rank's part of the step's micro-batches. Every token counts the same, so gradients and
+// losses of all micro-batches are sums that are divided once, by the tokens of the whole step.
 Result<double> Trainer::compute() {
   const BatchConfig& batch = parts_.config.batch;
   const auto tokens = static_cast<double>(batch.global * parts_.config.model.context);
@@ -84,8 +88,8 @@ Result<double> Trainer::compute() {
   for (std::int64_t micro = share.first; micro < share.last; ++micro) {
     read_samples(state_.cursor + static_cast<std::uint64_t>(micro * batch.micro));
     const bool is_last = micro + 1 == share.last;
-    loss += parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(), {inputs_, targets_}, scale,
-                               [&](models::Index first) {
+    loss += parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
+                               {inputs_, targets_}, scale, [&](models::Index first) {
                                  if (is_last) reducer_.ready(first);
                                });
   }
@@ -97,7 +101,8 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
   PAWL_TRY(orders, parts_.session.poll());
   const bool is_due = is_leader_ && parts_.clock.steady_now() >= next_checkpoint_;
   std::array<double, 5> sums{loss, orders.is_stopping ? 1.0 : 0.0, orders.is_saving ? 1.0 : 0.0,
-                             is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0, parts_.sink.is_ready() ? 0.0 : 1.0};
+                             is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0,
+                             parts_.sink.is_ready() ? 0.0 : 1.0};
   PAWL_TRY_VOID(parts_.ring.all_reduce(sums));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
   return Agreement{sums[0], sums[1], sums[2], sums[3], sums[4]};
@@ -107,11 +112,13 @@ Status Trainer::apply(const Agreement& agreed) {
   const auto count = static_cast<models::Index>(gradients_.size());
   const double norm = std::sqrt(kernels::exact().squared_norm(count, gradients_.data()));
   if (!std::isfinite(norm) || !std::isfinite(agreed.loss)) {
-    return fail(Code::kCorrupt, "Diverged: step " + std::to_string(state_.step + 1) + " has loss " +
-                                    std::to_string(agreed.loss) + " and gradient norm " + std::to_string(norm) +
-                                    "; a lower optimizer.learning_rate or a longer schedule.warmup_steps may help");
+    return fail(Code::kCorrupt,
+                "Diverged: step " + std::to_string(state_.step + 1) + " has loss " +
+                    std::to_string(agreed.loss) + " and gradient norm " + std::to_string(norm) +
+                    "; a lower optimizer.learning_rate or a longer schedule.warmup_steps may help");
   }
-  optimizer_.apply(state_.step, optim::clip_factor(parts_.config.optimizer, norm), gradients_.span(), parts_.arrays);
+  optimizer_.apply(state_.step, optim::clip_factor(parts_.config.optimizer, norm),
+                   gradients_.span(), parts_.arrays);
   state_.step += 1;
   state_.cursor += static_cast<std::uint64_t>(parts_.config.batch.global);
   applied_.step = state_.step;
@@ -123,14 +130,18 @@ Status Trainer::apply(const Agreement& agreed) {
 
 Status Trainer::publish(const Agreement& agreed) {
   const SteadyPoint now = parts_.clock.steady_now();
-  if (const double elapsed = seconds_between(rate_mark_, now); elapsed >= 1 || applied_.tokens_per_second == 0) {
-    const auto samples = static_cast<double>((state_.step - rate_step_) * parts_.config.batch.global);
+  if (const double elapsed = seconds_between(rate_mark_, now);
+      elapsed >= 1 || applied_.tokens_per_second == 0) {
+    const auto samples =
+        static_cast<double>((state_.step - rate_step_) * parts_.config.batch.global);
     applied_.samples_per_second = samples / std::max(elapsed, 1e-9);
-    applied_.tokens_per_second = applied_.samples_per_second * static_cast<double>(parts_.config.model.context);
+    applied_.tokens_per_second =
+        applied_.samples_per_second * static_cast<double>(parts_.config.model.context);
     rate_mark_ = now;
     rate_step_ = state_.step;
   }
-  const bool is_validated = parts_.config.validate_every > 0 && state_.step % parts_.config.validate_every == 0 &&
+  const bool is_validated = parts_.config.validate_every > 0 &&
+                            state_.step % parts_.config.validate_every == 0 &&
                             state_.step < parts_.config.steps;
   std::string note;
   if (is_validated) {
@@ -158,14 +169,16 @@ void Trainer::print_progress() {
   const SteadyPoint now = parts_.clock.steady_now();
   const bool is_first = printed_ == SteadyPoint{};
   if (is_first) {
-    print("first step %.3f s after the start of the process", seconds_between(parts_.process_start, now));
+    print("first step %.3f s after the start of the process",
+          seconds_between(parts_.process_start, now));
   } else if (seconds_between(printed_, now) < kProgressSeconds) {
     return;
   }
   printed_ = now;
-  print("step %lld/%lld loss %.4f learning rate %.2e, %.0f tokens/s", static_cast<long long>(applied_.step),
-        static_cast<long long>(parts_.config.steps), applied_.loss,
-        optim::learning_rate(parts_.config, state_.step - 1), applied_.tokens_per_second);
+  print("step %lld/%lld loss %.4f learning rate %.2e, %.0f tokens/s",
+        static_cast<long long>(applied_.step), static_cast<long long>(parts_.config.steps),
+        applied_.loss, optim::learning_rate(parts_.config, state_.step - 1),
+        applied_.tokens_per_second);
 }
 
 Status Trainer::save() {
@@ -176,7 +189,8 @@ Status Trainer::save() {
   return {};
 }
 
-// The closing barrier confirms the last step; its checkpoint goes to storage while the held-out text is tried.
+// The closing barrier confirms the last step; its checkpoint goes to storage while the held-out
+// text is tried.
 Status Trainer::finish() {
   PAWL_TRY_VOID(parts_.ring.barrier());
   confirmed_ = applied_;
@@ -192,9 +206,11 @@ Status Trainer::finish() {
       std::array<char, 160> text{};
       std::snprintf(text.data(), text.size(),
                     "validation: %.3f bits/byte, bigram entropy %.3f bits/byte, %.1f%% below",
-                    validation.bits_per_byte, bigram, 100 * (1 - validation.bits_per_byte / bigram));
+                    validation.bits_per_byte, bigram,
+                    100 * (1 - validation.bits_per_byte / bigram));
       print("%s (loss %.4f nats; %llu of %llu held-out bytes)", text.data(),
-            validation.bits_per_byte * std::numbers::ln2, static_cast<unsigned long long>(validation.bytes),
+            validation.bits_per_byte * std::numbers::ln2,
+            static_cast<unsigned long long>(validation.bytes),
             static_cast<unsigned long long>(parts_.corpus.held_out_bytes()));
       PAWL_TRY_VOID(report_confirmed(text.data()));
     }
@@ -208,22 +224,28 @@ Result<Validation> Trainer::validate() {
   const auto micro = static_cast<std::uint64_t>(parts_.config.batch.micro);
   const auto context = static_cast<std::size_t>(parts_.config.model.context);
   const std::uint64_t available = parts_.corpus.held_out_samples();
-  const std::uint64_t wanted = std::min(available, static_cast<std::uint64_t>(parts_.config.validate_batches) * micro);
+  const std::uint64_t wanted =
+      std::min(available, static_cast<std::uint64_t>(parts_.config.validate_batches) * micro);
   const auto batches = static_cast<std::int64_t>((wanted + micro - 1) / micro);
-  const parallel::Share share = parallel::share_of(batches, parts_.ring.rank(), parts_.ring.world_size());
+  const parallel::Share share =
+      parallel::share_of(batches, parts_.ring.rank(), parts_.ring.world_size());
   std::array<double, 1> loss{};
-  for (auto batch = static_cast<std::uint64_t>(share.first); batch < static_cast<std::uint64_t>(share.last); ++batch) {
+  for (auto batch = static_cast<std::uint64_t>(share.first);
+       batch < static_cast<std::uint64_t>(share.last); ++batch) {
     const std::uint64_t first = batch * micro, count = std::min(micro, wanted - first);
     for (std::uint64_t i = 0; i < count; ++i) {
-      parts_.corpus.held_out_sample((first + i) * available / wanted, std::span(inputs_).subspan(i * context, context),
+      parts_.corpus.held_out_sample((first + i) * available / wanted,
+                                    std::span(inputs_).subspan(i * context, context),
                                     std::span(targets_).subspan(i * context, context));
     }
-    loss[0] += parts_.model.loss(parts_.arrays.parameters.span(), {std::span(inputs_).first(count * context),
-                                                                    std::span(targets_).first(count * context)});
+    loss[0] += parts_.model.loss(
+        parts_.arrays.parameters.span(),
+        {std::span(inputs_).first(count * context), std::span(targets_).first(count * context)});
   }
   PAWL_TRY_VOID(parts_.ring.all_reduce(loss));
   const std::uint64_t bytes = wanted * context;
-  return Validation{bytes == 0 ? 0 : loss[0] / static_cast<double>(bytes) / std::numbers::ln2, bytes};
+  return Validation{bytes == 0 ? 0 : loss[0] / static_cast<double>(bytes) / std::numbers::ln2,
+                    bytes};
 }
 
 }  // namespace pawl::trainer

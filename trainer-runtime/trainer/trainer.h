@@ -1,8 +1,10 @@
-// The training loop of one rank. A step is: prepare, compute and reduce, agree, apply, publish (design §5 and §9).
+// The training loop of one rank. A step is: prepare, compute and reduce, agree, apply, publish
+// (design §5 and §9).
 //
-// `agree` is one small sum over all ranks, and the only place where anything is decided: whether the step is finite,
-// whether to stop, whether to save. Before it nothing has changed; after it every rank applies the same update. A step is
-// confirmed when the next agree, or the closing barrier, completes; only confirmed steps are reported. One thread.
+// `agree` is one small sum over all ranks, and the only place where anything is decided: whether
+// the step is finite, whether to stop, whether to save. Before it nothing has changed; after it
+// every rank applies the same update. A step is confirmed when the next agree, or the closing
+// barrier, completes; only confirmed steps are reported. One thread.
 #pragma once
 
 #include <array>
@@ -28,7 +30,8 @@ struct Parts {
   const Clock& clock;
   int checkpoint_seconds = 60;
   SteadyPoint process_start{};  // for the time to the first step
-  std::function<void(const std::string& line)> print = [](const std::string&) {};  // for people; rank 0
+  std::function<void(const std::string& line)> print = [](const std::string&) {
+  };  // for people; rank 0
 };
 
 enum class Outcome { kDone, kStopped };

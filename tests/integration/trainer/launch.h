@@ -1,20 +1,20 @@
 // Starts the real pawl-train and plays the launcher's end of its channel.
 #pragma once
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <condition_variable>
 #include <csignal>
 #include <deque>
-#include <fcntl.h>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <spawn.h>
 #include <string>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include "common/api/channel.h"
@@ -28,8 +28,8 @@ namespace channel = api::channel;
 class Process {
  public:
   // `inherited` keeps its number in the child.
-  Process(const std::vector<std::string>& arguments, std::map<std::string, std::string> environment, const std::string& log_path,
-          int inherited = -1) {
+  Process(const std::vector<std::string>& arguments, std::map<std::string, std::string> environment,
+          const std::string& log_path, int inherited = -1) {
     std::vector<std::string> variables;
     for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
     std::vector<char*> argv, envp;
@@ -42,10 +42,12 @@ class Process {
     envp.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 1, log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ::posix_spawn_file_actions_addopen(&actions, 1, log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                       0600);
     ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
     if (inherited >= 0) ::posix_spawn_file_actions_adddup2(&actions, inherited, inherited);
-    if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), envp.data()) != 0) pid_ = -1;
+    if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), envp.data()) != 0)
+      pid_ = -1;
     ::posix_spawn_file_actions_destroy(&actions);
   }
   Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
@@ -67,16 +69,17 @@ class Process {
   pid_t pid_ = -1;
 };
 
-// One process with its channel. A thread answers it as a launcher does: buffers when it asks for them, and, unless told
-// otherwise, the release of what it sealed.
+// One process with its channel. A thread answers it as a launcher does: buffers when it asks for
+// them, and, unless told otherwise, the release of what it sealed.
 class Launched {
  public:
   Launched(const std::vector<std::string>& arguments, const std::string& log_path) {
     auto ends = *os::seqpacket_pair();
     socket_ = std::move(ends.first);
     process_ = std::make_unique<Process>(
-        arguments, std::map<std::string, std::string>{{"PAWL_CHANNEL_FD", std::to_string(ends.second.get())}}, log_path,
-        ends.second.get());
+        arguments,
+        std::map<std::string, std::string>{{"PAWL_CHANNEL_FD", std::to_string(ends.second.get())}},
+        log_path, ends.second.get());
     thread_ = std::thread([this] { run(); });
   }
   ~Launched() {
@@ -94,12 +97,13 @@ class Launched {
     is_releasing_ = is_releasing;
   }
 
-  // The next message of this kind, in the order of sending; the others before it are dropped. Empty when the process
-  // ended, or nothing came within 30 s.
+  // The next message of this kind, in the order of sending; the others before it are dropped. Empty
+  // when the process ended, or nothing came within 30 s.
   template <typename T>
   std::optional<T> next() {
     std::unique_lock lock(mutex_);
-    while (changed_.wait_for(lock, std::chrono::seconds{30}, [&] { return !messages_.empty() || is_over_; })) {
+    while (changed_.wait_for(lock, std::chrono::seconds{30},
+                             [&] { return !messages_.empty() || is_over_; })) {
       if (messages_.empty()) return std::nullopt;
       const channel::FromProcess message = std::move(messages_.front());
       messages_.pop_front();
@@ -115,7 +119,8 @@ class Launched {
   std::vector<std::byte> content(const channel::Sealed& of) {
     const std::lock_guard lock(mutex_);
     std::vector<std::byte> bytes(of.bytes);
-    static_cast<void>(::pread(buffers_[static_cast<std::size_t>(of.buffer)].get(), bytes.data(), bytes.size(), 0));
+    static_cast<void>(::pread(buffers_[static_cast<std::size_t>(of.buffer)].get(), bytes.data(),
+                              bytes.size(), 0));
     return bytes;
   }
 
@@ -124,7 +129,8 @@ class Launched {
     while (true) {
       auto packet = os::receive_packet(socket_.get(), std::chrono::seconds{60});
       if (packet && !*packet) continue;
-      const auto message = packet ? channel::decode_from_process((*packet)->text) : tl::make_unexpected(packet.error());
+      const auto message = packet ? channel::decode_from_process((*packet)->text)
+                                  : tl::make_unexpected(packet.error());
       const std::lock_guard lock(mutex_);
       is_over_ = !message;
       if (message) handle(*message);
@@ -141,8 +147,8 @@ class Launched {
         buffers_.push_back(*os::create_memfd(name, wanted->bytes));
         numbers.push_back(buffers_.back().get());
       }
-      static_cast<void>(
-          os::send_packet(socket_.get(), channel::encode(channel::ToProcess{channel::BuffersReady{}}), numbers));
+      static_cast<void>(os::send_packet(
+          socket_.get(), channel::encode(channel::ToProcess{channel::BuffersReady{}}), numbers));
     } else if (const auto* one = std::get_if<channel::Sealed>(&message)) {
       sealed_.push_back(*one);
       if (is_releasing_) send(channel::Released{one->buffer});

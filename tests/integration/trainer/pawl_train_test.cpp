@@ -1,6 +1,6 @@
 // The real program under a launcher's channel, alone, and under torchrun's variables.
-#include <catch2/catch_test_macros.hpp>
 #include <fcntl.h>
+#include <catch2/catch_test_macros.hpp>
 #include <sstream>
 
 #include "common/api/contract.h"
@@ -47,7 +47,8 @@ bool form(Gang& gang, const std::string& load_uri = "", std::int64_t start_step 
   for (std::size_t rank = 0; rank < gang.size(); ++rank) {
     const auto hello = gang[rank]->next<test::channel::Hello>();
     if (!hello || hello->data_port == 0 || hello->config_hash.size() != 64) return false;
-    welcome.peers.push_back({static_cast<int>(rank), os::join_host_port("127.0.0.1", hello->data_port)});
+    welcome.peers.push_back(
+        {static_cast<int>(rank), os::join_host_port("127.0.0.1", hello->data_port)});
   }
   for (std::size_t rank = 0; rank < gang.size(); ++rank) {
     welcome.rank = static_cast<int>(rank);
@@ -59,18 +60,23 @@ bool form(Gang& gang, const std::string& load_uri = "", std::int64_t start_step 
 Gang launch(const Setup& setup, int count) {
   Gang gang;
   for (int i = 0; i < count; ++i) {
-    gang.push_back(std::make_unique<Launched>(std::vector<std::string>{"--config", setup.config_path}, setup.log_path));
+    gang.push_back(std::make_unique<Launched>(
+        std::vector<std::string>{"--config", setup.config_path}, setup.log_path));
   }
   return gang;
 }
 
 // What a launcher does with the newest sealed shard of every rank.
 checkpoint::Manifest store_checkpoint(store::Store& store, Gang& gang) {
-  checkpoint::Manifest manifest{.id = {gang[0]->sealed().back().step, 1, 1}, .job_uid = "job", .run_id = "job", .world_size = static_cast<int>(gang.size())};
+  checkpoint::Manifest manifest{.id = {gang[0]->sealed().back().step, 1, 1},
+                                .job_uid = "job",
+                                .run_id = "job",
+                                .world_size = static_cast<int>(gang.size())};
   manifest.trainer_json = gang[0]->sealed().back().manifest_json;
   for (std::size_t rank = 0; rank < gang.size(); ++rank) {
     const auto bytes = gang[rank]->content(gang[rank]->sealed().back());
-    manifest.shards.push_back(*checkpoint::write_shard(store, manifest.id, static_cast<int>(rank), manifest.world_size, bytes));
+    manifest.shards.push_back(*checkpoint::write_shard(store, manifest.id, static_cast<int>(rank),
+                                                       manifest.world_size, bytes));
   }
   return *checkpoint::publish(store, manifest);
 }
@@ -85,7 +91,9 @@ bool train_until(Launched& leader, std::int64_t step) {
 
 }  // namespace
 
-TEST_CASE("pawl-train: two processes under a launcher train to the end, seal a checkpoint and say done", "[trainer]") {
+TEST_CASE(
+    "pawl-train: two processes under a launcher train to the end, seal a checkpoint and say done",
+    "[trainer]") {
   Setup setup(30);
   auto gang = launch(setup, 2);
   REQUIRE(form(gang));
@@ -112,7 +120,10 @@ TEST_CASE("pawl-train: two processes under a launcher train to the end, seal a c
   CHECK(setup.log().find("bigram entropy") != std::string::npos);
 }
 
-TEST_CASE("pawl-train: SIGTERM to one rank makes all finish the step, seal it, and leave with the code for another try", "[trainer]") {
+TEST_CASE(
+    "pawl-train: SIGTERM to one rank makes all finish the step, seal it, and leave with the code "
+    "for another try",
+    "[trainer]") {
   Setup setup(kForever);
   auto gang = launch(setup, 2);
   REQUIRE(form(gang));
@@ -146,7 +157,10 @@ TEST_CASE("pawl-train: SIGTERM to one rank makes all finish the step, seal it, a
   CHECK(one[0]->process().wait() == api::kExitDone);
 }
 
-TEST_CASE("pawl-train: a checkpoint that is ordered is sealed while training goes on; a stop without saving seals nothing", "[trainer]") {
+TEST_CASE(
+    "pawl-train: a checkpoint that is ordered is sealed while training goes on; a stop without "
+    "saving seals nothing",
+    "[trainer]") {
   Setup setup(kForever);
   auto gang = launch(setup, 2);
   REQUIRE(form(gang));
@@ -166,7 +180,8 @@ TEST_CASE("pawl-train: a checkpoint that is ordered is sealed while training goe
   }
 }
 
-TEST_CASE("pawl-train: when a peer is killed, the other one is a victim and says who it was", "[trainer]") {
+TEST_CASE("pawl-train: when a peer is killed, the other one is a victim and says who it was",
+          "[trainer]") {
   Setup setup(kForever);
   auto gang = launch(setup, 2);
   REQUIRE(form(gang));
@@ -197,20 +212,29 @@ TEST_CASE("pawl-train: a signal while it waits for its gang ends it", "[trainer]
   CHECK(gang[0]->process().wait() == api::kExitRetry);
 }
 
-TEST_CASE("pawl-train: a configuration that cannot work ends with the code that nobody retries, and says why", "[trainer]") {
+TEST_CASE(
+    "pawl-train: a configuration that cannot work ends with the code that nobody retries, and says "
+    "why",
+    "[trainer]") {
   const Setup setup(5);
   const std::string path = setup.folder.write("bad.json", R"({"model": {"layer": 2}})");
   CHECK(Process({"--config", path}, {}, setup.log_path).wait() == api::kExitFatal);
-  CHECK(setup.log().find("bad.json: model.layer is not a field; did you mean \"layers\"?") != std::string::npos);
+  CHECK(setup.log().find("bad.json: model.layer is not a field; did you mean \"layers\"?") !=
+        std::string::npos);
   CHECK(Process({}, {}, setup.log_path).wait() == api::kExitFatal);
   CHECK(setup.log().find("PAWL_TRAINER_CONFIG") != std::string::npos);
-  CHECK(Process({}, {{"PAWL_TRAINER_CONFIG", R"({"data": {"paths": ["/no/such"]}})"}}, setup.log_path).wait() == api::kExitFatal);
+  CHECK(
+      Process({}, {{"PAWL_TRAINER_CONFIG", R"({"data": {"paths": ["/no/such"]}})"}}, setup.log_path)
+          .wait() == api::kExitFatal);
   CHECK(setup.log().find("/no/such does not exist") != std::string::npos);
 }
 
-TEST_CASE("pawl-train: alone it saves at the end and at SIGTERM, and goes on from its newest checkpoint", "[trainer]") {
+TEST_CASE(
+    "pawl-train: alone it saves at the end and at SIGTERM, and goes on from its newest checkpoint",
+    "[trainer]") {
   Setup setup(20);
-  const std::vector<std::string> arguments{"--config", setup.config_path, "--checkpoint-uri", setup.uri(), "--run-id", "mine"};
+  const std::vector<std::string> arguments{"--config",  setup.config_path, "--checkpoint-uri",
+                                           setup.uri(), "--run-id",        "mine"};
   CHECK(Process(arguments, {}, setup.log_path).wait() == api::kExitDone);
   auto longer = arguments;
   longer.insert(longer.end(), {"--steps", "25"});
@@ -229,9 +253,13 @@ TEST_CASE("pawl-train: torchrun's variables make a gang without a launcher", "[t
   const auto port = *os::local_port(os::listen_tcp("127.0.0.1", 0)->get());
   std::vector<Process> ranks;
   for (const char* rank : {"2", "1", "0"}) {
-    ranks.emplace_back(std::vector<std::string>{"--config", setup.config_path, "--checkpoint-uri", setup.uri()},
-                       std::map<std::string, std::string>{{"RANK", rank}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", std::to_string(port)}},
-                       setup.log_path);
+    ranks.emplace_back(
+        std::vector<std::string>{"--config", setup.config_path, "--checkpoint-uri", setup.uri()},
+        std::map<std::string, std::string>{{"RANK", rank},
+                                           {"WORLD_SIZE", "3"},
+                                           {"MASTER_ADDR", "localhost"},
+                                           {"MASTER_PORT", std::to_string(port)}},
+        setup.log_path);
   }
   for (Process& rank : ranks) CHECK(rank.wait() == api::kExitDone);
   auto store = *store::open_store(setup.uri());

@@ -16,7 +16,8 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 TEST_CASE("config: fields have their defaults, and what is given is taken", "[trainer]") {
-  const auto config = parse_config(R"({"model": {"layers": 2, "tied": true}, "data": {"paths": ["/t"]}, "steps": 7,
+  const auto config =
+      parse_config(R"({"model": {"layers": 2, "tied": true}, "data": {"paths": ["/t"]}, "steps": 7,
                                        "optimizer": {"learning_rate": 1}, "seed": 18446744073709551615})");
   REQUIRE(config);
   CHECK(config->model.layers == 2);
@@ -33,17 +34,25 @@ TEST_CASE("config: what is wrong is named with its path and what to write instea
   CHECK(complaint("{") == "the configuration is not JSON");
   CHECK(complaint("[]") == "the configuration must be an object");
   CHECK(complaint("{}") == "data.paths is empty: name the files or folders of the text");
-  CHECK(complaint("{" + data + R"(, "model": {"layer": 2}})") == "model.layer is not a field; did you mean \"layers\"?");
-  CHECK(complaint("{" + data + R"(, "step": 2})") == "step is not a field; did you mean \"steps\"?");
-  CHECK(complaint("{" + data + R"(, "optimiser": {}})") == "optimiser is not a field; did you mean \"optimizer\"?");
-  CHECK(complaint("{" + data + R"(, "steps": 0})") == "steps must be a whole number from 1 to 1000000000000");
-  CHECK(complaint("{" + data + R"(, "steps": "7"})") == "steps must be a whole number from 1 to 1000000000000");
+  CHECK(complaint("{" + data + R"(, "model": {"layer": 2}})") ==
+        "model.layer is not a field; did you mean \"layers\"?");
+  CHECK(complaint("{" + data + R"(, "step": 2})") ==
+        "step is not a field; did you mean \"steps\"?");
+  CHECK(complaint("{" + data + R"(, "optimiser": {}})") ==
+        "optimiser is not a field; did you mean \"optimizer\"?");
+  CHECK(complaint("{" + data + R"(, "steps": 0})") ==
+        "steps must be a whole number from 1 to 1000000000000");
+  CHECK(complaint("{" + data + R"(, "steps": "7"})") ==
+        "steps must be a whole number from 1 to 1000000000000");
   CHECK(complaint("{" + data + R"(, "seed": -1})") == "seed must be a whole number, 0 or more");
-  CHECK(complaint("{" + data + R"(, "model": {"kind": "mlp"}})") == "model.kind is \"mlp\" but must be one of: gpt");
+  CHECK(complaint("{" + data + R"(, "model": {"kind": "mlp"}})") ==
+        "model.kind is \"mlp\" but must be one of: gpt");
   CHECK(complaint("{" + data + R"(, "model": {"heads": 3}})") ==
         "model.heads must divide model.channels; 128 is not a multiple of 3");
-  CHECK(complaint("{" + data + R"(, "batch": {"global": 30}})") == "batch.micro must divide batch.global; 30 is not a multiple of 4");
-  CHECK(complaint(R"({"data": {"paths": "/t"}})") == "data.paths must be a list of texts, e.g. [\"/data/text\"]");
+  CHECK(complaint("{" + data + R"(, "batch": {"global": 30}})") ==
+        "batch.micro must divide batch.global; 30 is not a multiple of 4");
+  CHECK(complaint(R"({"data": {"paths": "/t"}})") ==
+        "data.paths must be a list of texts, e.g. [\"/data/text\"]");
   CHECK(complaint("{" + data + R"(, "optimizer": {"learning_rate": -1}})") ==
         "optimizer.learning_rate must be a number from 0.0 to 1000.0");
 }
@@ -62,20 +71,23 @@ TEST_CASE("config: hashes tell different runs apart and not where the data lies"
 }
 
 TEST_CASE("options: known ones are taken, others refused by name", "[trainer]") {
-  const auto options = trainer::parse_options({"--config", "f", "--steps", "12", "--checkpoint-uri", "file:///c", "--run-id", "r"});
+  const auto options = trainer::parse_options(
+      {"--config", "f", "--steps", "12", "--checkpoint-uri", "file:///c", "--run-id", "r"});
   REQUIRE(options);
   CHECK(options->config_path == "f");
   CHECK(options->steps == 12);
   CHECK(options->checkpoint_uri == "file:///c");
   CHECK(options->run_id == "r");
-  CHECK(trainer::parse_options({"--stepz", "1"}).error().message.find("--stepz") != std::string::npos);
+  CHECK(trainer::parse_options({"--stepz", "1"}).error().message.find("--stepz") !=
+        std::string::npos);
   CHECK(trainer::parse_options({"--steps"}).error().message == "--steps needs a value");
   CHECK(trainer::parse_options({"--steps", "1x"}).error().message.find("1x") != std::string::npos);
 }
 
 TEST_CASE("standalone: torchrun's variables are read, and a wrong one is named", "[trainer]") {
   CHECK(trainer::place_from({})->world_size == 1);
-  const std::map<std::string, std::string> good{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}};
+  const std::map<std::string, std::string> good{
+      {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}};
   const auto place = trainer::place_from(good);
   REQUIRE(place);
   CHECK(place->rank == 1);

@@ -1,4 +1,5 @@
-// Whole training runs inside a test: a small text, and a gang of ranks as threads over the real TCP ring.
+// Whole training runs inside a test: a small text, and a gang of ranks as threads over the real TCP
+// ring.
 #pragma once
 
 #include <filesystem>
@@ -36,7 +37,8 @@ class Folder {
 
 // Words drawn by a fixed rule: a model learns something from it in a few steps.
 inline std::string small_text(std::size_t bytes) {
-  const char* const words[] = {"the ", "river ", "runs ", "under ", "a ", "bridge, ", "and ", "rain\n"};
+  const char* const words[] = {"the ", "river ",   "runs ", "under ",
+                               "a ",   "bridge, ", "and ",  "rain\n"};
   Random random(11);
   std::string text;
   while (text.size() < bytes) text += words[random.below(8)];
@@ -45,7 +47,8 @@ inline std::string small_text(std::size_t bytes) {
 
 inline TrainerConfig small_config(const std::string& path) {
   TrainerConfig config;
-  config.model = {.kind = "gpt", .layers = 2, .heads = 2, .channels = 32, .context = 32, .vocabulary = 256};
+  config.model = {
+      .kind = "gpt", .layers = 2, .heads = 2, .channels = 32, .context = 32, .vocabulary = 256};
   config.data.paths = {path};
   config.batch = {12, 2};
   config.optimizer.learning_rate = 3e-3;
@@ -58,7 +61,9 @@ inline TrainerConfig small_config(const std::string& path) {
 // Remembers what is reported; orders what the test says for a step.
 class RecordingSession final : public trainer::Session {
  public:
-  std::function<trainer::Orders(std::int64_t confirmed_step)> orders = [](std::int64_t) { return trainer::Orders{}; };
+  std::function<trainer::Orders(std::int64_t confirmed_step)> orders = [](std::int64_t) {
+    return trainer::Orders{};
+  };
   std::vector<api::channel::Report> reports;
   std::optional<std::int64_t> done_step;
 
@@ -106,23 +111,30 @@ inline void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions&
   rank.sink = saving::make_no_sink();
   if (!options.checkpoint_uri.empty()) {
     store = *store::open_store(options.checkpoint_uri);
-    rank.sink = saving::make_direct_sink(*store, *rank.ring, saving::Shard(rank.model->tensors(), rank.ring->rank(), rank.ring->world_size()),
-                                         {"test", options.attempt, 100});
+    rank.sink = saving::make_direct_sink(
+        *store, *rank.ring,
+        saving::Shard(rank.model->tensors(), rank.ring->rank(), rank.ring->world_size()),
+        {"test", options.attempt, 100});
   }
   if (options.load_step > 0) {
-    const auto opened = checkpoint::open_checkpoint(options.checkpoint_uri + "/" + checkpoint::folder_of({options.load_step, 1, 1}));
+    const auto opened = checkpoint::open_checkpoint(
+        options.checkpoint_uri + "/" + checkpoint::folder_of({options.load_step, 1, 1}));
     if (!opened) {
       rank.outcome = tl::make_unexpected(opened.error());
       return;
     }
     rank.start = *saving::decode_state(opened->found.manifest.trainer_json);
-    if (const Status loaded = saving::load_arrays(opened->reader, rank.model->tensors(), *rank.arrays); !loaded) {
+    if (const Status loaded =
+            saving::load_arrays(opened->reader, rank.model->tensors(), *rank.arrays);
+        !loaded) {
       rank.outcome = tl::make_unexpected(loaded.error());
       return;
     }
   }
   options.prepare(rank);
-  trainer::Trainer trainer({config, *corpus, *rank.model, *rank.arrays, *rank.ring, *rank.sink, rank.session, clock, 100'000}, rank.start);
+  trainer::Trainer trainer({config, *corpus, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
+                            rank.session, clock, 100'000},
+                           rank.start);
   rank.outcome = trainer.run();
   rank.sink.reset();  // it borrows the store
 }
@@ -141,7 +153,8 @@ inline std::vector<Rank> run_gang(const TrainerConfig& config, const GangOptions
     threads.emplace_back([&, i] {
       collective::RingOptions mine = ring;
       mine.rank = static_cast<int>(i);
-      ranks[i].ring = count == 1 ? collective::make_self() : *collective::make_ring(mine, listeners[i]);
+      ranks[i].ring =
+          count == 1 ? collective::make_self() : *collective::make_ring(mine, listeners[i]);
       run_rank(ranks[i], config, options);
       ranks[i].ring.reset();  // the others see that this rank is gone
     });
@@ -154,7 +167,8 @@ inline bool is_equal(const optim::TrainingArrays& a, const optim::TrainingArrays
   const auto same = [](const device::Buffer<float>& x, const device::Buffer<float>& y) {
     return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
   };
-  return same(a.parameters, b.parameters) && same(a.moment1, b.moment1) && same(a.moment2, b.moment2);
+  return same(a.parameters, b.parameters) && same(a.moment1, b.moment1) &&
+         same(a.moment2, b.moment2);
 }
 
 }  // namespace pawl::test

@@ -13,7 +13,13 @@ namespace {
 
 TrainerConfig small_config(bool is_tied) {
   TrainerConfig config;
-  config.model = {.kind = "gpt", .layers = 2, .heads = 2, .channels = 12, .context = 70, .vocabulary = 29, .is_tied = is_tied};
+  config.model = {.kind = "gpt",
+                  .layers = 2,
+                  .heads = 2,
+                  .channels = 12,
+                  .context = 70,
+                  .vocabulary = 29,
+                  .is_tied = is_tied};
   config.batch = {2, 2};
   return config;
 }
@@ -27,8 +33,10 @@ Sample random_sample(const TrainerConfig& config, std::uint64_t seed) {
   Random random(seed);
   Sample sample;
   for (std::int64_t i = 0; i < config.batch.micro * config.model.context; ++i) {
-    sample.inputs.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(config.model.vocabulary))));
-    sample.targets.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(config.model.vocabulary))));
+    sample.inputs.push_back(static_cast<std::int32_t>(
+        random.below(static_cast<std::uint64_t>(config.model.vocabulary))));
+    sample.targets.push_back(static_cast<std::int32_t>(
+        random.below(static_cast<std::uint64_t>(config.model.vocabulary))));
   }
   return sample;
 }
@@ -38,7 +46,8 @@ std::vector<double> lively_parameters(const models::Model<double>& model) {
   std::vector<double> parameters(static_cast<std::size_t>(model.parameter_count()));
   models::initialise<double>(model.tensors(), 7, parameters);
   Random random(8);
-  for (double& value : parameters) value += 0.15 * (static_cast<double>(random.next() >> 11) * 0x1p-52 - 1);
+  for (double& value : parameters)
+    value += 0.15 * (static_cast<double>(random.next() >> 11) * 0x1p-52 - 1);
   return parameters;
 }
 
@@ -72,7 +81,8 @@ TEST_CASE("gpt: gradients equal central differences in fp64", "[trainer]") {
       }
       // Fourth-order central difference.
       const double h = 1e-3 / std::sqrt(static_cast<double>(tensor.elements));
-      const double measured = (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h);
+      const double measured =
+          (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h);
       INFO(tensor.name << ": " << measured << " and " << expected);
       CHECK(size > 0);
       CHECK(std::abs(measured - expected) <= 1e-7 * std::max(std::abs(expected), std::sqrt(size)));
@@ -87,7 +97,8 @@ TEST_CASE("gpt: fp32 gradients are those of fp64 to 1e-5", "[trainer]") {
   config.model.vocabulary = 256;
   const auto model64 = models::make_model<double>(config);
   const auto model32 = models::make_model<float>(config);
-  std::vector<double> parameters(static_cast<std::size_t>(model64->parameter_count())), gradients(parameters.size());
+  std::vector<double> parameters(static_cast<std::size_t>(model64->parameter_count())),
+      gradients(parameters.size());
   models::initialise<double>(model64->tensors(), 1, parameters);
   std::vector<float> parameters32(parameters.size()), gradients32(parameters.size());
   models::initialise<float>(model32->tensors(), 1, parameters32);
@@ -95,15 +106,18 @@ TEST_CASE("gpt: fp32 gradients are those of fp64 to 1e-5", "[trainer]") {
   const Sample sample = random_sample(config, 5);
   const double scale = 1.0 / static_cast<double>(sample.inputs.size());
   const double loss64 = model64->train(parameters, gradients, sample.batch(), scale, [](auto) {});
-  const double loss32 = model32->train(parameters32, gradients32, sample.batch(), static_cast<float>(scale), [](auto) {});
+  const double loss32 = model32->train(parameters32, gradients32, sample.batch(),
+                                       static_cast<float>(scale), [](auto) {});
   CHECK(std::abs(loss32 - loss64) < 1e-6 * loss64);
   for (const models::Tensor& tensor : model64->tensors()) {
     double difference = 0, norm = 0;
-    for (auto i = static_cast<std::size_t>(tensor.offset); i < static_cast<std::size_t>(tensor.offset + tensor.elements); ++i) {
+    for (auto i = static_cast<std::size_t>(tensor.offset);
+         i < static_cast<std::size_t>(tensor.offset + tensor.elements); ++i) {
       difference += std::pow(static_cast<double>(gradients32[i]) - gradients[i], 2);
       norm += gradients[i] * gradients[i];
     }
-    // The gradient of the keys' bias is zero but for rounding: softmax does not see it. It is inside c_attn.bias.
+    // The gradient of the keys' bias is zero but for rounding: softmax does not see it. It is
+    // inside c_attn.bias.
     INFO(tensor.name);
     CHECK(std::sqrt(difference / norm) < 1e-5);
   }
@@ -115,13 +129,15 @@ TEST_CASE("gpt: a prediction does not see later tokens", "[trainer]") {
   const auto model = models::make_model<double>(config);
   const std::vector<double> parameters = lively_parameters(*model);
   Sample sample = random_sample(config, 9);
-  // The loss's dependence on targets before the changed input must not move: make all later targets equal in both runs
-  // by comparing the gradient of the position embedding, which is per position, at the last position.
+  // The loss's dependence on targets before the changed input must not move: make all later targets
+  // equal in both runs by comparing the gradient of the position embedding, which is per position,
+  // at the last position.
   const double before = model->loss(parameters, sample.batch());
   sample.inputs.back() = (sample.inputs.back() + 1) % 29;
   const double after_last = model->loss(parameters, sample.batch());
   CHECK(before != after_last);
-  // Change the target of the last position only: the difference must be that of the last position alone.
+  // Change the target of the last position only: the difference must be that of the last position
+  // alone.
   std::vector<double> gradients(parameters.size()), changed(parameters.size());
   model->train(parameters, gradients, sample.batch(), 1, [](auto) {});
   Sample other = sample;
@@ -133,7 +149,8 @@ TEST_CASE("gpt: a prediction does not see later tokens", "[trainer]") {
   model->train(parameters, early, first.batch(), 1, [](auto) {});
   const models::Tensor& positions = model->tensors()[1];
   REQUIRE(positions.name == "transformer.wpe.weight");
-  // The first target depends on the first input alone: only row 0 of the position embedding may notice.
+  // The first target depends on the first input alone: only row 0 of the position embedding may
+  // notice.
   bool is_first_row_changed = false;
   for (kernels::Index i = 0; i < positions.elements; ++i) {
     const auto at = static_cast<std::size_t>(positions.offset + i);
@@ -147,7 +164,8 @@ TEST_CASE("gpt: a prediction does not see later tokens", "[trainer]") {
   CHECK(changed != gradients);
 }
 
-TEST_CASE("gpt: gradients are announced from the end to the start and are final then", "[trainer]") {
+TEST_CASE("gpt: gradients are announced from the end to the start and are final then",
+          "[trainer]") {
   const TrainerConfig config = small_config(true);
   const auto model = models::make_model<double>(config);
   const std::vector<double> parameters = lively_parameters(*model);

@@ -137,7 +137,7 @@ TEST_CASE("ring: several buckets in flight, doubles, broadcast, gathered texts a
 TEST_CASE("ring: a rank with another key is refused by both neighbours", "[trainer]") {
   Gang gang(3);
   gang.options[1].key = "other";
-  for (auto& options : gang.options) options.connect_deadline = 1s;
+  for (auto& options : gang.options) options.connect_deadline = 2s;
   const auto results = gang.run([](Collective& ring) { return ring.barrier(); });
   REQUIRE(!results[0]);
   REQUIRE(!results[1]);
@@ -176,7 +176,9 @@ TEST_CASE("ring: the death of one rank reaches all others at once", "[trainer]")
     REQUIRE(!results[rank]);
     CHECK(results[rank].error().code == Code::kUnavailable);
   }
-  CHECK(results[3].error().message.find("rank 2 at") != std::string::npos);
+  // The first to notice is one of its neighbours; who of them depends on the scheduler.
+  CHECK((results[1].error().message.find("rank 2 at") != std::string::npos ||
+         results[3].error().message.find("rank 2 at") != std::string::npos));
 }
 
 TEST_CASE("ring: ranks that do different things learn what the other one does", "[trainer]") {

@@ -22,7 +22,10 @@ void order_at(Rank& rank, std::int64_t poll, trainer::Orders orders) {
 
 }  // namespace
 
-TEST_CASE("trainer: the loss falls, every confirmed step is reported once, and the run ends with a validation", "[trainer]") {
+TEST_CASE(
+    "trainer: the loss falls, every confirmed step is reported once, and the run ends with a "
+    "validation",
+    "[trainer]") {
   const test::Folder folder;
   const TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   const auto ranks = test::run_gang(config, {});
@@ -31,12 +34,15 @@ TEST_CASE("trainer: the loss falls, every confirmed step is reported once, and t
   REQUIRE(losses.size() == 50);
   CHECK(std::abs(losses.front() - std::log(256)) < 0.1);
   CHECK(losses.back() < 2.5);
-  for (std::size_t i = 0; i < losses.size(); ++i) CHECK(ranks[0].session.reports[i].step == static_cast<std::int64_t>(i) + 1);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    CHECK(ranks[0].session.reports[i].step == static_cast<std::int64_t>(i) + 1);
   CHECK(ranks[0].session.done_step == 50);
-  CHECK(ranks[0].session.reports.back().note.find("bits/byte, bigram entropy") != std::string::npos);
+  CHECK(ranks[0].session.reports.back().note.find("bits/byte, bigram entropy") !=
+        std::string::npos);
 }
 
-TEST_CASE("trainer: several ranks follow the curve of one, and hold equal bits among themselves", "[trainer]") {
+TEST_CASE("trainer: several ranks follow the curve of one, and hold equal bits among themselves",
+          "[trainer]") {
   const test::Folder folder;
   const TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   const auto alone = test::run_gang(config, {});
@@ -46,7 +52,8 @@ TEST_CASE("trainer: several ranks follow the curve of one, and hold equal bits a
     for (const Rank& rank : ranks) REQUIRE(rank.outcome);
     const auto losses = losses_of(ranks[0]);
     REQUIRE(losses.size() == expected.size());
-    for (std::size_t i = 0; i < losses.size(); ++i) CHECK(std::abs(losses[i] - expected[i]) < 1e-4 * expected[i]);
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      CHECK(std::abs(losses[i] - expected[i]) < 1e-4 * expected[i]);
     for (const Rank& rank : ranks) CHECK(test::is_equal(*rank.arrays, *ranks[0].arrays));
   }
 }
@@ -64,17 +71,21 @@ TEST_CASE("trainer: more ranks than micro-batches still train", "[trainer]") {
 
 TEST_CASE("trainer: a resumed run has the bits of one that never stopped", "[trainer]") {
   const test::Folder folder;
-  TrainerConfig config = test::small_config(folder.write("text", test::small_text(3'000)));  // several epochs
+  TrainerConfig config =
+      test::small_config(folder.write("text", test::small_text(3'000)));  // several epochs
   config.steps = 30;
   const std::string uri = "file://" + folder.path() + "/checkpoints";
   for (const int world_size : {1, 2}) {
     const auto whole = test::run_gang(config, {.world_size = world_size});
     // Rank 0's launcher alone hears the order; the agreement brings it to the others.
-    const auto stopped = test::run_gang(config, {.world_size = world_size, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
-                                                   if (rank.ring->rank() == 0) order_at(rank, 12, {.is_stopping = true, .is_saving = true});
-                                                 }});
+    const auto stopped = test::run_gang(
+        config, {.world_size = world_size, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
+                   if (rank.ring->rank() == 0)
+                     order_at(rank, 12, {.is_stopping = true, .is_saving = true});
+                 }});
     for (const Rank& rank : stopped) REQUIRE(rank.outcome == trainer::Outcome::kStopped);
-    const auto resumed = test::run_gang(config, {.world_size = world_size, .checkpoint_uri = uri, .load_step = 13, .attempt = 2});
+    const auto resumed = test::run_gang(
+        config, {.world_size = world_size, .checkpoint_uri = uri, .load_step = 13, .attempt = 2});
     for (const Rank& rank : resumed) REQUIRE(rank.outcome == trainer::Outcome::kDone);
     CHECK(resumed[0].start.cursor == 13 * 12);
     for (const Rank& rank : resumed) CHECK(test::is_equal(*rank.arrays, *whole[0].arrays));
@@ -90,27 +101,34 @@ TEST_CASE("trainer: what two ranks saved, one and three ranks load", "[trainer]"
   TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   config.steps = 20;
   const std::string uri = "file://" + folder.path() + "/checkpoints";
-  const auto saved = test::run_gang(config, {.world_size = 2, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
-                                               order_at(rank, 9, {.is_checkpoint_wanted = true});
-                                             }});
+  const auto saved =
+      test::run_gang(config, {.world_size = 2, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
+                                order_at(rank, 9, {.is_checkpoint_wanted = true});
+                              }});
   for (const Rank& rank : saved) REQUIRE(rank.outcome);
   const auto expected = losses_of(saved[0]);
   for (const int world_size : {1, 3}) {
-    const auto ranks = test::run_gang(config, {.world_size = world_size, .checkpoint_uri = uri, .load_step = 10, .attempt = 1 + world_size});
+    const auto ranks = test::run_gang(config, {.world_size = world_size,
+                                               .checkpoint_uri = uri,
+                                               .load_step = 10,
+                                               .attempt = 1 + world_size});
     for (const Rank& rank : ranks) REQUIRE(rank.outcome);
     const auto losses = losses_of(ranks[0]);
     REQUIRE(losses.size() == 10);
-    for (std::size_t i = 0; i < losses.size(); ++i) CHECK(std::abs(losses[i] - expected[i + 10]) < 1e-4 * expected[i + 10]);
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      CHECK(std::abs(losses[i] - expected[i + 10]) < 1e-4 * expected[i + 10]);
   }
   // The end of the run is a checkpoint, too.
   CHECK(checkpoint::open_checkpoint(uri + "/" + checkpoint::folder_of({20, 1, 1})));
 }
 
-TEST_CASE("trainer: a loss that is not finite ends the run on all ranks with what to change", "[trainer]") {
+TEST_CASE("trainer: a loss that is not finite ends the run on all ranks with what to change",
+          "[trainer]") {
   const test::Folder folder;
   TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   const auto ranks = test::run_gang(config, {.world_size = 2, .prepare = [](Rank& rank) {
-                                               if (rank.ring->rank() == 1) rank.arrays->parameters.span().back() = NAN;
+                                               if (rank.ring->rank() == 1)
+                                                 rank.arrays->parameters.span().back() = NAN;
                                              }});
   for (const Rank& rank : ranks) {
     REQUIRE(!rank.outcome);
@@ -123,7 +141,8 @@ TEST_CASE("trainer: when a rank is gone the others report it and do not save", "
   const test::Folder folder;
   const TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   const auto ranks = test::run_gang(config, {.world_size = 3, .prepare = [](Rank& rank) {
-                                               if (rank.ring->rank() == 1) rank.ring->abort("killed by the test");
+                                               if (rank.ring->rank() == 1)
+                                                 rank.ring->abort("killed by the test");
                                              }});
   for (const Rank& rank : ranks) {
     REQUIRE(!rank.outcome);
@@ -131,7 +150,10 @@ TEST_CASE("trainer: when a rank is gone the others report it and do not save", "
   }
 }
 
-TEST_CASE("gradient_reducer: every gradient is summed once, whatever the bucket and the order of announcements", "[trainer]") {
+TEST_CASE(
+    "gradient_reducer: every gradient is summed once, whatever the bucket and the order of "
+    "announcements",
+    "[trainer]") {
   for (const models::Index bucket : {1, 7, 64, 1000}) {
     struct Counting final : collective::Collective {
       int rank() const override { return 0; }

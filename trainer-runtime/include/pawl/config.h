@@ -1,7 +1,8 @@
-// The configuration of pawl-train: `runtime.config` of a TrainingJob. It comes as JSON (`pawl` and the operator turn a
-// job's YAML into it), in PAWL_TRAINER_CONFIG or a file, with the names below: {"model": {"layers": 4, …}, "data": {…},
-// "batch": {…}, "optimizer": {…}, "schedule": {…}, "steps": 1000, …}. A field that is not listed here is an error that
-// names the nearest one; a field that is absent has the default given here.
+// The configuration of pawl-train: `runtime.config` of a TrainingJob. It comes as JSON (`pawl` and
+// the operator turn a job's YAML into it), in PAWL_TRAINER_CONFIG or a file, with the names below:
+// {"model": {"layers": 4, …}, "data": {…}, "batch": {…}, "optimizer": {…}, "schedule": {…},
+// "steps": 1000, …}. A field that is not listed here is an error that names the nearest one; a
+// field that is absent has the default given here.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ struct ModelConfig {
 };
 
 struct DataConfig {
-  std::string kind = "text";       // text: every byte of the files is a token
-  std::vector<std::string> paths;  // files, and folders that are read whole in sorted order; required
+  std::string kind = "text";  // text: every byte of the files is a token
+  std::vector<std::string>
+      paths;  // files, and folders that are read whole in sorted order; required
   double validation_fraction = 0.1;  // of the text, from its end, is never trained on; 0 to 0.9
 };
 
@@ -55,10 +57,11 @@ struct TrainerConfig {
   BatchConfig batch;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
-  std::int64_t steps = 1000;  // optimizer steps, 1 to 10^12
-  std::uint64_t seed = 1;     // of the initial parameters and the order of samples
-  std::int64_t validate_every = 0;     // steps between validations; 0: only at the end
-  std::int64_t validate_batches = 16;  // micro-batches of a validation, spread over the held-out text
+  std::int64_t steps = 1000;        // optimizer steps, 1 to 10^12
+  std::uint64_t seed = 1;           // of the initial parameters and the order of samples
+  std::int64_t validate_every = 0;  // steps between validations; 0: only at the end
+  std::int64_t validate_batches =
+      16;  // micro-batches of a validation, spread over the held-out text
 };
 
 // Invalid with the field's path and what to write instead.
