@@ -72,7 +72,7 @@ std::unique_ptr<Transport> connect(const ClusterConfig& config, const Clock& clo
 }  // namespace
 
 Cluster::Cluster()
-    : log_(clock_, os::write_stderr),
+    : log_(clock_, [this](std::string_view line) { write_log(line); }),
       config_(config_from_environment()),
       transport_(connect(config_, clock_)),
       ns_("it-" + os::random_hex(6)) {
@@ -82,6 +82,8 @@ Cluster::Cluster()
 }
 
 Cluster::~Cluster() {
+  // Also after a test that failed while it was frozen; a running server takes no notice.
+  if (!folder_.empty()) ::kill(api_server_pid(), SIGCONT);
   const auto ours = call(get_request(kNamespaces, "", ns_));
   if (!ours) return;
   DeleteOptions options;
@@ -93,6 +95,28 @@ Result<json> Cluster::call(Transport& transport, const HttpRequest& request) {
   PAWL_TRY(response, send_and_wait(transport, request));
   return read_response(request, response);
 }
+
+void Cluster::write_log(std::string_view line) {
+  os::write_stderr(line);
+  const std::lock_guard lock(mutex_);
+  lines_ += line;
+  logged_.notify_all();
+}
+
+void Cluster::wait_for_log(const std::string& text) {
+  std::unique_lock lock(mutex_);
+  INFO("waiting for \"" << text << "\" in the log");
+  REQUIRE(
+      logged_.wait_for(lock, kPatience, [&] { return lines_.find(text) != std::string::npos; }));
+}
+
+int Cluster::api_server_pid() const {
+  return std::stoi(read_file(folder_ / "run" / "kube-apiserver.pid"));
+}
+
+void Cluster::freeze_api_server() { REQUIRE(::kill(api_server_pid(), SIGSTOP) == 0); }
+
+void Cluster::thaw_api_server() { REQUIRE(::kill(api_server_pid(), SIGCONT) == 0); }
 
 json Cluster::created(const Resource& resource, const json& object) {
   const auto made = call(create_request(resource, ns_, object));
@@ -166,7 +190,7 @@ void Cluster::compact_history() {
 
 void Cluster::restart_api_server() {
   const auto pid_file = folder_ / "run" / "kube-apiserver.pid";
-  const pid_t old = std::stoi(read_file(pid_file));
+  const pid_t old = api_server_pid();
   const std::string proc = "/proc/" + std::to_string(old);
   auto arguments = split_zero(read_file(proc + "/cmdline"));
   auto environment = split_zero(read_file(proc + "/environ"));

@@ -53,11 +53,22 @@ class Cluster {
   // kill -9, and the same program again on the same port.
   void restart_api_server();
   void wait_until_ready();
+  // SIGSTOP: connections stay, nothing is answered. Until thaw().
+  void freeze_api_server();
+  void thaw_api_server();
+  // Waits until a line with this text has been logged.
+  void wait_for_log(const std::string& text);
 
  private:
+  void write_log(std::string_view line);
+  int api_server_pid() const;
+
   json created(const Resource& resource, const json& object);
 
   RealClock clock_;
+  std::mutex mutex_;
+  std::condition_variable logged_;
+  std::string lines_;
   Log log_;
   std::filesystem::path folder_;
   ClusterConfig config_;

@@ -116,6 +116,22 @@ TEST_CASE("informer: recovers from a restart of the API server and sees what cha
   CHECK(view.size() == 2);
 }
 
+TEST_CASE("informer: a server that stands still is noticed, and followed again when it moves",
+          "[kube][B12]") {
+  Cluster cluster;
+  cluster.create("a");
+  InformerOptions options;
+  options.silence_max = std::chrono::milliseconds{1'000};
+  View view(cluster, cluster.transport(), options);
+  view.wait_for("the list", is_synced);
+  cluster.freeze_api_server();
+  cluster.wait_for_log("silent for 1000 ms");
+  cluster.thaw_api_server();
+  cluster.wait_until_ready();
+  cluster.patch("a", data("1"));
+  view.wait_for("the change", [](View& v) { return v.value("a") == "1"; });
+}
+
 TEST_CASE("informer: history that was compacted during an outage costs a list, not the view",
           "[kube][B13]") {
   Cluster cluster;
