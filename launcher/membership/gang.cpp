@@ -11,6 +11,11 @@ namespace {
 
 std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
+// MASTER_ADDR takes an IPv6 address as it is.
+std::string without_brackets(const std::string& host) {
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
 }  // namespace
 
 Gang::Gang(Context& ctx, RecordWriter& writer) : ctx_(ctx), writer_(writer) {}
@@ -265,7 +270,7 @@ void Gang::enter_running() {
   }
   const Join& first = joiners_.at(members_.front()).join;
   const Commit commit{.group = *ctx_.record,
-                      .master_address = host_of(first.address),
+                      .master_address = without_brackets(host_of(first.address)),
                       .master_port = first.master_port,
                       .key = ctx_.id.data_key,
                       .load_uri = start_.load_uri};

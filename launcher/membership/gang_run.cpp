@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/api/contract.h"
 #include "launcher/membership/gang.h"
 
 namespace pawl::membership {
@@ -107,6 +108,10 @@ void Gang::drive_requests() {
 // ---- the end
 
 void Gang::fail_gang(api::Failure failure) {
+  // Another launcher's words must not be able to make the record unwritable.
+  if (std::cmp_greater(failure.message.size(), api::kMessageBytesMax))
+    failure.message = "(message too long)";
+  if (std::cmp_greater(failure.log_tail.size(), api::kLogTailBytesMax)) failure.log_tail.clear();
   const std::string why = failure.pod + ": " + failure.message;
   failures_.push_back(std::move(failure));
   end(StopReason::kFailed, false, why);

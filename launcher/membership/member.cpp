@@ -163,6 +163,7 @@ void Member::on_process_said(const ProcessSaid& said) {
     on_sealed(said.local_rank, *sealed);
   } else if (const auto* step = std::get_if<channel::Report>(&said.message)) {
     if (rank_of(said.local_rank) != 0) return;
+    if (!step->note.empty()) ctx_.note("trainer_note", step->note);
     unsent_report_ = *step;
     report(writes_in_flight_ > 0);
   } else if (const auto* done = std::get_if<channel::Done>(&said.message)) {

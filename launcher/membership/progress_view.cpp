@@ -1,5 +1,6 @@
 #include "launcher/membership/progress_view.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -8,38 +9,52 @@
 namespace pawl::membership {
 namespace {
 
+constexpr std::int64_t kCountMax = 9'007'199'254'740'991;  // of the schema
+
 std::string text_of(double value, int digits) {
   if (!std::isfinite(value)) return std::isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  // The record's field is short; a diverged loss is not.
+  const bool is_huge = std::abs(value) >= 1e15;
+  std::snprintf(text.data(), text.size(), is_huge ? "%.*e" : "%.*f", digits, value);
   return text.data();
 }
 
 }  // namespace
 
 void ProgressView::add(const api::channel::Report& report, Now now) {
-  if (value_ && report.step < value_->step) return;
+  // What a training process says is input from outside: one number out of range would make the API
+  // server refuse every later report.
+  const std::int64_t step = std::clamp<std::int64_t>(report.step, 0, kCountMax);
+  const std::int64_t total = std::clamp<std::int64_t>(report.total_steps, 0, kCountMax);
+  if (value_ && step < value_->step) return;
   if (!value_) {
-    first_step_ = report.step;
+    first_step_ = step;
     first_time_ = now.steady;
   }
   api::Progress progress;
-  progress.step = report.step;
-  progress.total_steps = report.total_steps;
-  if (report.total_steps > 0) {
-    progress.percent = static_cast<int>(100 * report.step / report.total_steps);
-    const std::int64_t done = report.step - first_step_;
+  progress.step = step;
+  progress.total_steps = total;
+  if (total > 0) {
+    const std::int64_t left = std::max<std::int64_t>(total - step, 0);
+    progress.percent =
+        static_cast<int>(100.0 * static_cast<double>(total - left) / static_cast<double>(total));
+    const std::int64_t done = step - first_step_;
     const auto elapsed =
         std::chrono::duration_cast<std::chrono::milliseconds>(now.steady - first_time_);
-    if (done > 0)
-      progress.eta_seconds = (report.total_steps - report.step) * elapsed.count() / done / 1000;
+    if (done > 0) {
+      const double per_step =
+          static_cast<double>(elapsed.count()) / 1000 / static_cast<double>(done);
+      progress.eta_seconds = static_cast<std::int64_t>(
+          std::min(per_step * static_cast<double>(left), static_cast<double>(kCountMax)));
+    }
   }
   progress.loss = text_of(report.loss, 4);
   if (report.samples_per_second > 0)
     progress.samples_per_second = text_of(report.samples_per_second, 1);
   if (report.tokens_per_second > 0)
     progress.tokens_per_second = text_of(report.tokens_per_second, 0);
-  progress.epoch = report.epoch;
+  progress.epoch = std::clamp<std::int64_t>(report.epoch, 0, kCountMax);
   progress.time = now.wall;
   value_ = std::move(progress);
 }

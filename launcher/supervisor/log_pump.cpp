@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <map>
@@ -31,6 +32,16 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
+// The last bytes of it, at most `limit` after what is no valid text was replaced.
+std::string end_of(const std::string& tail, std::size_t limit) {
+  std::string text = replace_invalid_utf8(tail);
+  if (text.size() > limit) text.erase(0, text.size() - limit);
+  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) {
+    text.erase(0, 1);
+  }
+  return text;
+}
+
 }  // namespace
 
 class LogPump::Impl {
@@ -47,28 +58,33 @@ class LogPump::Impl {
   void post(Inbox::Task task) { inbox_->post(std::move(task)); }
 
   // The rest runs on the pump's thread.
-  void add(int local_rank, os::Fd pipe, int target) {
+  void add(int local_rank, os::Fd pipe, int target, bool is_err) {
     (void)os::set_nonblocking(pipe.get(), true);
-    streams_.push_back({local_rank, std::move(pipe), target, {}});
+    streams_.push_back({local_rank, std::move(pipe), target, is_err, {}});
   }
   void set_first_rank(int rank) { first_rank_ = rank; }
   std::string tail(int local_rank) {
     for (Stream& stream : streams_) {
       if (stream.local_rank == local_rank) drain(stream);
     }
-    std::string text = replace_invalid_utf8(tails_[local_rank]);
+    // Two pipes have no order between them, so each stream keeps its own end: a traceback on
+    // standard error is not lost behind what came last on standard output.
     const std::size_t limit = api::kLogTailBytesMax;
-    if (text.size() > limit) text.erase(0, text.size() - limit);
-    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80)
-      text.erase(0, 1);
-    return text;
+    const Tail& tail = tails_[local_rank];
+    const std::size_t out_kept = std::min(tail.out.size(), limit / 4);
+    const std::string err = end_of(tail.err, limit - out_kept);
+    return end_of(tail.out, limit - err.size()) + err;
   }
 
  private:
+  struct Tail {
+    std::string out, err;
+  };
   struct Stream {
     int local_rank = 0;
     os::Fd pipe;
     int target = 1;
+    bool is_err = false;
     std::string line;  // begun, not yet ended; only where lines get a prefix
   };
 
@@ -109,7 +125,8 @@ class LogPump::Impl {
   }
 
   void take(Stream& stream, std::string_view text) {
-    std::string& tail = tails_[stream.local_rank];
+    Tail& both = tails_[stream.local_rank];
+    std::string& tail = stream.is_err ? both.err : both.out;
     tail.append(text);
     const std::size_t limit = api::kLogTailBytesMax;
     if (tail.size() > 2 * limit) tail.erase(0, tail.size() - limit);
@@ -136,7 +153,7 @@ class LogPump::Impl {
   const int out_, err_;
   std::shared_ptr<Inbox> inbox_;
   std::vector<Stream> streams_;
-  std::map<int, std::string> tails_;
+  std::map<int, Tail> tails_;
   int first_rank_ = 0;
   bool is_ending_ = false;
   std::thread thread_;
@@ -158,8 +175,8 @@ Result<std::unique_ptr<LogPump>> LogPump::start(bool prefixes, int out, int err)
 void LogPump::add(int local_rank, os::Fd out, os::Fd err) {
   auto pipes = std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(out), std::move(err));
   impl_->post([impl = impl_.get(), local_rank, pipes] {
-    impl->add(local_rank, std::move(pipes->first), impl->out());
-    impl->add(local_rank, std::move(pipes->second), impl->err());
+    impl->add(local_rank, std::move(pipes->first), impl->out(), false);
+    impl->add(local_rank, std::move(pipes->second), impl->err(), true);
   });
 }
 

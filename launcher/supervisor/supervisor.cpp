@@ -19,8 +19,9 @@ Supervisor::Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox,
     : clock_(clock), inbox_(std::move(inbox)), logs_(std::move(logs)), events_(std::move(events)) {}
 
 Supervisor::~Supervisor() {
-  // A process that ended may have left others in its group: loader workers, shells' children.
-  for (const auto& [local_rank, process] : processes_) signal_group(process, SIGKILL);
+  for (const auto& [local_rank, process] : processes_) {
+    if (process.is_running) signal_group(process, SIGKILL);
+  }
 }
 
 Status Supervisor::start(int local_rank, const SpawnOptions& options,
@@ -66,12 +67,17 @@ void Supervisor::forward(int signal) {
 
 void Supervisor::reap() {
   while (true) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    // While it is a zombie its number cannot be another's: what it leaves behind in its group
+    // (loader workers, a shell's children) goes now, as with the end of a container.
+    const auto ours = std::ranges::find_if(processes_, [&](const auto& entry) {
+      return entry.second.is_running && entry.second.pid == info.si_pid;
+    });
+    if (ours != processes_.end()) signal_group(ours->second, SIGKILL);
     int status = 0;
-    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
-    if (pid <= 0) return;
-    for (auto& [local_rank, process] : processes_) {
-      if (process.pid == pid && process.is_running) on_ended(local_rank, status);
-    }
+    ::waitpid(info.si_pid, &status, 0);
+    if (ours != processes_.end()) on_ended(ours->first, status);
   }
 }
 

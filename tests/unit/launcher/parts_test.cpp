@@ -84,6 +84,23 @@ TEST_CASE("progress_view: percent, remaining time, numbers as text", "[launcher]
   CHECK(view.value()->step == 30);
 }
 
+TEST_CASE("progress_view: whatever a process says, the record's limits hold", "[launcher]") {
+  FakeClock clock;
+  ProgressView view;
+  view.add({.step = -5, .total_steps = -1, .epoch = -1}, {clock.steady_now(), clock.now()});
+  CHECK(view.value()->step == 0);
+  CHECK(view.value()->epoch == 0);
+  clock.advance(std::chrono::hours{100});
+  view.add({.step = 300, .total_steps = 200, .loss = 1e300}, {clock.steady_now(), clock.now()});
+  CHECK(view.value()->percent == 100);
+  CHECK(view.value()->eta_seconds == 0);
+  CHECK(view.value()->loss.size() <= 32);
+  view.add({.step = 301, .total_steps = std::numeric_limits<std::int64_t>::max()},
+           {clock.steady_now(), clock.now()});
+  CHECK(view.value()->percent == 0);
+  CHECK(view.value()->eta_seconds <= 9'007'199'254'740'991);
+}
+
 TEST_CASE("membership: resourceVersions compare as numbers of any length", "[launcher]") {
   CHECK(is_older("9", "10"));
   CHECK(is_older("99999999999999999999", "100000000000000000000"));
