@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <type_traits>

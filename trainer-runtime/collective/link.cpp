@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 

@@ -4,57 +4,29 @@
 #include <cmath>
 #include <cstring>
 
-#include "trainer-runtime/kernels/matmul.h"
+#include "trainer-runtime/models/view.h"
 
 namespace pawl::models {
 
 template <typename T>
-void Gpt<T>::linear(const Linear& layer, const T* in, T* out) {
-  kernels::matmul({.m = rows_,
-                   .n = layer.outputs,
-                   .k = layer.inputs,
-                   .a = in,
-                   .a_row = layer.inputs,
-                   .a_column = 1,
-                   .b = at(layer.weight),
-                   .b_row = layer.outputs,
-                   .b_column = 1,
-                   .c = out,
-                   .c_row = layer.outputs,
-                   .is_adding = true,
-                   .scratch = gemm_scratch_.data()});
+void Gpt<T>::linear(const Linear& layer, const T* in, T* out, bool is_adding) {
+  const Multiplier<T> multiply(gemm_scratch_.data());
+  const auto x = dense(in, rows_, layer.inputs);
+  const auto y = dense(out, rows_, layer.outputs);
+  const auto weight = dense(at(layer.weight), layer.inputs, layer.outputs);
+  is_adding ? multiply.add(x, weight, y) : multiply.set(x, weight, y);
 }
 
 // d_weight += inᵀ · d_out; d_in = d_out · weightᵀ. The bias belongs to the caller, who often has it
 // for free.
 template <typename T>
 void Gpt<T>::linear_backward(const Linear& layer, const T* in, const T* d_out, T* d_in) {
-  kernels::matmul({.m = layer.inputs,
-                   .n = layer.outputs,
-                   .k = rows_,
-                   .a = in,
-                   .a_row = 1,
-                   .a_column = layer.inputs,
-                   .b = d_out,
-                   .b_row = layer.outputs,
-                   .b_column = 1,
-                   .c = gradient(layer.weight),
-                   .c_row = layer.outputs,
-                   .is_adding = true,
-                   .scratch = gemm_scratch_.data()});
-  kernels::matmul({.m = rows_,
-                   .n = layer.inputs,
-                   .k = layer.outputs,
-                   .a = d_out,
-                   .a_row = layer.outputs,
-                   .a_column = 1,
-                   .b = at(layer.weight),
-                   .b_row = 1,
-                   .b_column = layer.outputs,
-                   .c = d_in,
-                   .c_row = layer.inputs,
-                   .is_adding = false,
-                   .scratch = gemm_scratch_.data()});
+  const Multiplier<T> multiply(gemm_scratch_.data());
+  const auto d = dense(d_out, rows_, layer.outputs);
+  multiply.add(dense(in, rows_, layer.inputs).transposed(), d,
+               dense(gradient(layer.weight), layer.inputs, layer.outputs));
+  multiply.set(d, dense(at(layer.weight), layer.inputs, layer.outputs).transposed(),
+               dense(d_in, rows_, layer.inputs));
 }
 
 template <typename T>
@@ -88,16 +60,15 @@ void Gpt<T>::block_forward(const BlockTensors& t, BlockActivations& a, std::span
   const Index c = config_.channels;
   run_.layernorm(norm(t.gain1, t.bias1, a.input.data(), a.mean1, a.rstd1), a.normal1.data());
   run_.add_bias(rows_, 3 * c, nullptr, at(t.qkv_bias), a.qkv.data());
-  linear({t.qkv_weight, t.qkv_bias, c, 3 * c}, a.normal1.data(), a.qkv.data());
+  linear({t.qkv_weight, c, 3 * c}, a.normal1.data(), a.qkv.data());
   attention_forward(a);
   run_.add_bias(rows_, c, a.input.data(), at(t.out_bias), a.middle.data());
-  linear({t.out_weight, t.out_bias, c, c}, a.attention.data(), a.middle.data());
+  linear({t.out_weight, c, c}, a.attention.data(), a.middle.data());
   run_.layernorm(norm(t.gain2, t.bias2, a.middle.data(), a.mean2, a.rstd2), a.normal2.data());
-  std::fill_n(a.up.data(), rows_ * 4 * c, T{0});
-  linear({t.up_weight, t.up_bias, c, 4 * c}, a.normal2.data(), a.up.data());
+  linear({t.up_weight, c, 4 * c}, a.normal2.data(), a.up.data(), false);
   run_.gelu(rows_, 4 * c, at(t.up_bias), a.up.data(), a.activated.data());
   run_.add_bias(rows_, c, a.middle.data(), at(t.down_bias), output.data());
-  linear({t.down_weight, t.down_bias, 4 * c, c}, a.activated.data(), output.data());
+  linear({t.down_weight, 4 * c, c}, a.activated.data(), output.data());
 }
 
 // d_residual_ holds the gradient of the block's output at entry and of its input at exit.
@@ -106,18 +77,16 @@ void Gpt<T>::block_backward(const BlockTensors& t, BlockActivations& a) {
   const Index c = config_.channels;
   T* d = d_residual_.data();
   run_.column_sums(rows_, c, d, gradient(t.down_bias));
-  linear_backward({t.down_weight, t.down_bias, 4 * c, c}, a.activated.data(), d, d_wide_.data());
+  linear_backward({t.down_weight, 4 * c, c}, a.activated.data(), d, d_wide_.data());
   run_.gelu_backward(rows_, 4 * c, a.up.data(), d_wide_.data(), gradient(t.up_bias));
-  linear_backward({t.up_weight, t.up_bias, c, 4 * c}, a.normal2.data(), d_wide_.data(),
-                  d_normal_.data());
+  linear_backward({t.up_weight, c, 4 * c}, a.normal2.data(), d_wide_.data(), d_normal_.data());
   run_.layernorm_backward(norm(t.gain2, t.bias2, a.middle.data(), a.mean2, a.rstd2),
                           d_normal_.data(), d, gradient(t.gain2), gradient(t.bias2));
   run_.column_sums(rows_, c, d, gradient(t.out_bias));
-  linear_backward({t.out_weight, t.out_bias, c, c}, a.attention.data(), d, d_normal_.data());
+  linear_backward({t.out_weight, c, c}, a.attention.data(), d, d_normal_.data());
   attention_backward(a);  // d_normal_ → d_wide_
   run_.column_sums(rows_, 3 * c, d_wide_.data(), gradient(t.qkv_bias));
-  linear_backward({t.qkv_weight, t.qkv_bias, c, 3 * c}, a.normal1.data(), d_wide_.data(),
-                  d_normal_.data());
+  linear_backward({t.qkv_weight, c, 3 * c}, a.normal1.data(), d_wide_.data(), d_normal_.data());
   run_.layernorm_backward(norm(t.gain1, t.bias1, a.input.data(), a.mean1, a.rstd1),
                           d_normal_.data(), d, gradient(t.gain1), gradient(t.bias1));
 }
@@ -127,52 +96,19 @@ void Gpt<T>::block_backward(const BlockTensors& t, BlockActivations& a) {
 template <typename T>
 double Gpt<T>::head(const MicroBatch& batch, T scale, bool is_gradient) {
   const Index c = config_.channels, classes = config_.vocabulary;
+  const Multiplier<T> multiply(gemm_scratch_.data());
   double total = 0;
   for (Index first = 0; first < rows_; first += logit_rows_) {
     const Index rows = std::min(logit_rows_, rows_ - first);
-    const T* normal = final_normal_.data() + first * c;
-    kernels::matmul({.m = rows,
-                     .n = classes,
-                     .k = c,
-                     .a = normal,
-                     .a_row = c,
-                     .a_column = 1,
-                     .b = at(head_),
-                     .b_row = 1,
-                     .b_column = c,
-                     .c = logits_.data(),
-                     .c_row = classes,
-                     .is_adding = false,
-                     .scratch = gemm_scratch_.data()});
+    const auto normal = dense(static_cast<const T*>(final_normal_.data()) + first * c, rows, c);
+    const auto weight = dense(at(head_), classes, c);
+    const auto logits = dense(logits_.data(), rows, classes);
+    multiply.set(normal, weight.transposed(), logits);
     total += run_.cross_entropy(rows, classes, batch.targets.data() + first, scale, is_gradient,
                                 logits_.data());
     if (!is_gradient) continue;
-    kernels::matmul({.m = classes,
-                     .n = c,
-                     .k = rows,
-                     .a = logits_.data(),
-                     .a_row = 1,
-                     .a_column = classes,
-                     .b = normal,
-                     .b_row = c,
-                     .b_column = 1,
-                     .c = gradient(head_),
-                     .c_row = c,
-                     .is_adding = true,
-                     .scratch = gemm_scratch_.data()});
-    kernels::matmul({.m = rows,
-                     .n = c,
-                     .k = classes,
-                     .a = logits_.data(),
-                     .a_row = classes,
-                     .a_column = 1,
-                     .b = at(head_),
-                     .b_row = c,
-                     .b_column = 1,
-                     .c = d_normal_.data() + first * c,
-                     .c_row = c,
-                     .is_adding = false,
-                     .scratch = gemm_scratch_.data()});
+    multiply.add(logits.transposed(), normal, dense(gradient(head_), classes, c));
+    multiply.set(logits, weight, dense(d_normal_.data() + first * c, rows, c));
   }
   return total;
 }

@@ -33,9 +33,9 @@ class Gpt final : public Model<T> {
     std::span<T> input, normal1, mean1, rstd1, qkv, log_sum, attention;
     std::span<T> middle, normal2, mean2, rstd2, up, activated;
   };
-  // A linear layer: out = in · weight + bias.
+  // A linear layer: out = in · weight. Biases are added by the steps around it.
   struct Linear {
-    Index weight, bias, inputs, outputs;
+    Index weight, inputs, outputs;
   };
 
   Index add_tensor(std::string name, std::vector<Index> shape, double initial, double constant);
@@ -51,7 +51,7 @@ class Gpt final : public Model<T> {
   double head(const MicroBatch& batch, T scale, bool is_gradient);
   void embed(const MicroBatch& batch);
   void embed_backward(const MicroBatch& batch);
-  void linear(const Linear& layer, const T* in, T* out);  // out += in · weight
+  void linear(const Linear& layer, const T* in, T* out, bool is_adding = true);
   void linear_backward(const Linear& layer, const T* in, const T* d_out, T* d_in);
   kernels::LayerNorm<T> norm(Index gain, Index bias, const T* x, std::span<T> mean,
                              std::span<T> rstd);

@@ -1,5 +1,6 @@
 #include <charconv>
 
+#include "common/os/process.h"
 #include "trainer-runtime/saving/sink.h"
 
 namespace pawl::saving {
@@ -68,8 +69,10 @@ class DirectSink final : public CheckpointSink {
       return fail_with(published.error(),
                        "publishing the checkpoint of step " + std::to_string(state.step));
     }
-    PAWL_TRY(left, checkpoint::retain(store_, options_.run_id, options_.keep, id));
-    static_cast<void>(left);
+    // What cannot be deleted costs space, not the run.
+    if (const auto left = checkpoint::retain(store_, options_.run_id, options_.keep, id); !left) {
+      os::write_stderr("pawl-train: old checkpoints: " + left.error().message + "\n");
+    }
     return {};
   }
 
