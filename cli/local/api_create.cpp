@@ -134,8 +134,7 @@ Answer<nlohmann::json> ApiStore::create(const ApiTarget& target, const std::stri
     error.message = "resourceVersion should not be set on objects to be created";
     return tl::make_unexpected(error);
   }
-  PAWL_ANSWER(is_well_formed, check_metadata(object));
-  static_cast<void>(is_well_formed);
+  PAWL_VERDICT(check_metadata(object));
   PAWL_ANSWER(name, name_for(kind, meta));
   meta["name"] = name;
   meta["namespace"] = target.ns;

@@ -67,7 +67,7 @@ Answer<nlohmann::json> parse_body(const std::string& body) {
   return parsed;
 }
 
-Answer<bool> check_metadata(const nlohmann::json& object) {
+Verdict check_metadata(const nlohmann::json& object) {
   const auto refuse = [](const std::string& field, const char* shape) {
     return tl::make_unexpected(bad_request("metadata." + field + ": must be " + shape));
   };
@@ -91,7 +91,7 @@ Answer<bool> check_metadata(const nlohmann::json& object) {
     if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_object))
       return refuse("ownerReferences", "a list of objects");
   }
-  return true;
+  return {};
 }
 
 ObjectKey key_of(const Kind& kind, const nlohmann::json& object) {

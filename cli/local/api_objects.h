@@ -28,7 +28,7 @@ std::optional<std::uint64_t> parse_revision(const std::string& text);
 Answer<nlohmann::json> parse_body(const std::string& body);
 // 400 where metadata has not the shapes that the rest of the code reads: maps of strings, lists of
 // owners and finalizers.
-Answer<bool> check_metadata(const nlohmann::json& object);
+Verdict check_metadata(const nlohmann::json& object);
 ObjectKey key_of(const Kind& kind, const nlohmann::json& object);
 
 inline constexpr char kFinalizerOrphan[] = "orphan";
@@ -40,5 +40,12 @@ inline constexpr char kFinalizerForeground[] = "foregroundDeletion";
   if (!PAWL_CONCAT(pawl_answer_, __LINE__))                                             \
     return tl::make_unexpected(std::move(PAWL_CONCAT(pawl_answer_, __LINE__)).error()); \
   auto name = std::move(*PAWL_CONCAT(pawl_answer_, __LINE__))
+
+// PAWL_TRY_VOID for a Verdict.
+#define PAWL_VERDICT(expression)                                                    \
+  do {                                                                              \
+    auto pawl_verdict = (expression);                                               \
+    if (!pawl_verdict) return tl::make_unexpected(std::move(pawl_verdict).error()); \
+  } while (false)
 
 }  // namespace pawl::local

@@ -17,8 +17,8 @@ constexpr char kMergePatch[] = "application/merge-patch+json";
 constexpr const char* kImmutableMeta[] = {"uid", "creationTimestamp", "deletionTimestamp",
                                           "deletionGracePeriodSeconds"};
 
-Answer<bool> check_identity(const Kind& kind, const nlohmann::json& before,
-                            const nlohmann::json& after) {
+Verdict check_identity(const Kind& kind, const nlohmann::json& before,
+                       const nlohmann::json& after) {
   const std::string name = meta_text(before, "name");
   if (meta_text(after, "name") != name) {
     return tl::make_unexpected(bad_request("the name of the object (" + meta_text(after, "name") +
@@ -33,11 +33,11 @@ Answer<bool> check_identity(const Kind& kind, const nlohmann::json& before,
   if (!version.empty() && version != meta_text(before, "resourceVersion")) {
     return tl::make_unexpected(modified_meanwhile(kind, name));
   }
-  return true;
+  return {};
 }
 
 // Gives the server's own fields back their values.
-Answer<bool> keep_metadata(const Kind& kind, const nlohmann::json& before, nlohmann::json& after) {
+Verdict keep_metadata(const Kind& kind, const nlohmann::json& before, nlohmann::json& after) {
   const auto& old_meta = before.at("metadata");
   auto& meta = after["metadata"];
   for (const char* field : kImmutableMeta) {
@@ -53,12 +53,12 @@ Answer<bool> keep_metadata(const Kind& kind, const nlohmann::json& before, nlohm
     meta.erase(field);
     if (old_meta.contains(field)) meta[field] = old_meta[field];
   }
-  return true;
+  return {};
 }
 
-Answer<bool> check_finalizers(const Kind& kind, const nlohmann::json& before,
-                              const nlohmann::json& after) {
-  if (!is_deleting(before) || !has_any_finalizer(after)) return true;
+Verdict check_finalizers(const Kind& kind, const nlohmann::json& before,
+                         const nlohmann::json& after) {
+  if (!is_deleting(before) || !has_any_finalizer(after)) return {};
   for (const auto& finalizer : after.at("metadata").at("finalizers")) {
     if (has_finalizer(before, finalizer.get<std::string>())) continue;
     return tl::make_unexpected(invalid(kind, meta_text(before, "name"),
@@ -67,11 +67,11 @@ Answer<bool> check_finalizers(const Kind& kind, const nlohmann::json& before,
                                          "is being deleted, found new finalizers [" +
                                              finalizer.dump() + "]"}}));
   }
-  return true;
+  return {};
 }
 
-Answer<bool> validate_change(const Kind& kind, bool is_status, const nlohmann::json& before,
-                             const nlohmann::json& after) {
+Verdict validate_change(const Kind& kind, bool is_status, const nlohmann::json& before,
+                        const nlohmann::json& after) {
   std::vector<api::FieldError> errors;
   if (kind.plural == "trainingjobs") {
     if (!is_status) {
@@ -93,7 +93,7 @@ Answer<bool> validate_change(const Kind& kind, bool is_status, const nlohmann::j
          "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
          "negative)"});
   }
-  if (errors.empty()) return true;
+  if (errors.empty()) return {};
   return tl::make_unexpected(invalid(kind, meta_text(before, "name"), std::move(errors)));
 }
 
@@ -108,8 +108,8 @@ Answer<nlohmann::json> ApiStore::patch(const ApiTarget& target, const kube::Http
   PAWL_ANSWER(before, find(target));
   nlohmann::json after = *before;
   after.merge_patch(patch);
-  PAWL_ANSWER(is_well_formed, check_metadata(after));
-  PAWL_ANSWER(is_same, check_identity(kind, *before, after));
+  PAWL_VERDICT(check_metadata(after));
+  PAWL_VERDICT(check_identity(kind, *before, after));
   const bool is_status = target.subresource == "status";
   if (is_status) {
     // A status patch writes status and nothing else.
@@ -118,19 +118,16 @@ Answer<nlohmann::json> ApiStore::patch(const ApiTarget& target, const kube::Http
     if (after.contains("status") && !after["status"].is_null()) next["status"] = after["status"];
     after = std::move(next);
   } else {
-    PAWL_ANSWER(is_kept, keep_metadata(kind, *before, after));
+    PAWL_VERDICT(keep_metadata(kind, *before, after));
     if (kind.has_status) {
       after.erase("status");
       if (before->contains("status")) after["status"] = before->at("status");
     }
-    PAWL_ANSWER(are_finalizers_allowed, check_finalizers(kind, *before, after));
-    static_cast<void>(is_kept && are_finalizers_allowed);
+    PAWL_VERDICT(check_finalizers(kind, *before, after));
   }
-  static_cast<void>(is_well_formed && is_same);
   // Without a difference nothing is written: no event, the same resourceVersion.
   if (after == *before) return *before;
-  PAWL_ANSWER(is_valid, validate_change(kind, is_status, *before, after));
-  static_cast<void>(is_valid);
+  PAWL_VERDICT(validate_change(kind, is_status, *before, after));
   if (!is_status && kind.has_generation && content_of(after) != content_of(*before))
     raise_generation(after);
   return *write(kind, std::move(after));

@@ -23,6 +23,7 @@ struct StatusError {
 
 template <typename T>
 using Answer = tl::expected<T, StatusError>;
+using Verdict = Answer<void>;
 
 StatusError not_found(const Kind& kind, const std::string& name);
 StatusError unknown_path();

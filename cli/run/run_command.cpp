@@ -50,6 +50,11 @@ Result<Prepared> prepare(const RunOptions& options, TimePoint now) {
   if (!job["metadata"].is_object()) job["metadata"] = nlohmann::json::object();
   if (job["metadata"].value("namespace", nlohmann::json{}).is_null())
     job["metadata"]["namespace"] = "default";
+  if (job.contains("spec") && job["spec"].is_object() &&
+      job["spec"].value("suspend", nlohmann::json{}) == true) {
+    return fail(Code::kInvalid,
+                "spec.suspend: a suspended job does not run; add --set spec.suspend=false");
+  }
   const bool is_named = job["metadata"].contains("name") && job["metadata"]["name"].is_string();
   prepared.run_folder =
       run_folder_of(options, is_named ? job : nlohmann::json{{"metadata", {{"name", "job"}}}}, now);

@@ -26,8 +26,10 @@ bool is_condition_true(const api::TrainingJob& job, const char* type) {
                      });
 }
 
+// Stalled: the spec cannot work as it stands, and here nobody edits it.
 bool is_finished(const api::TrainingJob& job) {
-  return is_condition_true(job, api::condition::kComplete) ||
+  return is_condition_true(job, api::condition::kStalled) ||
+         is_condition_true(job, api::condition::kComplete) ||
          is_condition_true(job, api::condition::kFailed);
 }
 
@@ -64,6 +66,11 @@ void Session::show() {
   if (!observer_.job()) return;
   std::optional<api::Progress> progress;
   if (observer_.group()) progress = observer_.group()->status.progress;
+  const auto& checkpoint = observer_.job()->status.checkpoint;
+  if (checkpoint && checkpoint->uri != last_checkpoint_) {
+    last_checkpoint_ = checkpoint->uri;
+    display_.tell("· Checkpoint: step " + std::to_string(checkpoint->step) + " is on storage");
+  }
   display_.show(view_of(*observer_.job(), progress));
 }
 

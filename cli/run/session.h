@@ -35,6 +35,7 @@ class Session {
   const Signals& signals_;
   Display& display_;
   Observer observer_;
+  std::string last_checkpoint_;
   std::string first_worker_;  // pod of rank 0 in the newest attempt
   std::int64_t first_worker_attempt_ = -1;
 };

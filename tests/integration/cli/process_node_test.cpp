@@ -122,6 +122,7 @@ TEST_CASE("process_node: a deleted pod gets SIGTERM, its grace, then SIGKILL", "
 
   node.create("stubborn", "trap '' TERM" + loop);
   wait_until_it_runs();
+  node.wait_for_phase("stubborn", "Running");
   const auto pid = node.node.pid_of("stubborn");
   REQUIRE(pid.has_value());
   REQUIRE(node.api
