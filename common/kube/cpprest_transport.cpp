@@ -27,7 +27,6 @@
 #include <pplx/threadpool.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <deque>
 #include <future>
@@ -38,6 +37,7 @@
 #include "common/kube/cpprest_body.h"
 #include "common/kube/tls_identity.h"
 #include "common/kube/token_source.h"
+#include "common/os/process.h"
 
 namespace pawl::kube {
 namespace {
@@ -225,7 +225,8 @@ class Core : public std::enable_shared_from_this<Core> {
     if (!wanted.target.starts_with('/')) throw std::runtime_error("not a path on the server");
     web::http::http_request request(method_name(wanted.method));
     request.set_request_uri(web::uri(wanted.target));
-    request.headers().add("Accept", "application/json");
+    // The second: key sets and health answers have media types of their own.
+    request.headers().add("Accept", "application/json, */*;q=0.5");
     request.headers().add("User-Agent", options_.user_agent);
     const std::string authorization = token_.authorization();
     if (!authorization.empty()) request.headers().add("Authorization", authorization);
@@ -336,7 +337,10 @@ Status check_server(const web::uri& server) {
 }
 
 bool size_pool() {
-  ::setenv("SSL_CERT_FILE", "/dev/null", 1);
+  // Private: a training process that inherited it could reach no HTTPS server.
+  os::set_private_env("SSL_CERT_FILE", "/dev/null");
+  // First, so that it is torn down last: after the pool's threads, which hold some of its state.
+  ::OPENSSL_init_ssl(0, nullptr);
   // Signals are for the threads of main, not for the pool's.
   sigset_t all, before;
   ::sigfillset(&all);

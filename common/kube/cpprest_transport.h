@@ -19,7 +19,8 @@ struct TransportOptions {
 };
 
 // Call first thing in main, before any other thread exists: sizes cpprest's pool, keeps the
-// system's CA bundle out.
+// system's CA bundle out of it. SSL_CERT_FILE is /dev/null in this process afterwards: other TLS
+// clients in it name their CA file, and children get os::environment(), which does not show it.
 void initialise_http();
 
 Result<std::unique_ptr<Transport>> make_transport(const ClusterConfig& config, const Clock& clock,

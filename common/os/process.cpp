@@ -20,6 +20,16 @@ std::optional<std::string> env(const char* name) {
   return std::string{value};
 }
 
+namespace {
+
+// What set_private_env has hidden. A process has one environment, so this is as global as that.
+std::map<std::string, std::optional<std::string>>& hidden_variables() {
+  static std::map<std::string, std::optional<std::string>> hidden;
+  return hidden;
+}
+
+}  // namespace
+
 std::map<std::string, std::string> environment() {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -27,7 +37,16 @@ std::map<std::string, std::string> environment() {
     const auto equals = text.find('=');
     if (equals != std::string::npos) all.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
+  for (const auto& [name, original] : hidden_variables()) {
+    all.erase(name);
+    if (original) all.emplace(name, *original);
+  }
   return all;
+}
+
+void set_private_env(const char* name, const char* value) {
+  hidden_variables().emplace(name, env(name));  // the first original stays
+  ::setenv(name, value, 1);
 }
 
 std::uint64_t entropy() {

@@ -41,7 +41,7 @@ TEST_CASE("transport: the request arrives as it was built", "[kube]") {
       "HTTP/1.1\r\n"));
   CHECK(has(answer->body, "Content-Type:application/merge-patch+json\r\n"));
   CHECK(has(answer->body, "User-Agent:pawl-test/1\r\n"));
-  CHECK(has(answer->body, "Accept:application/json\r\n"));
+  CHECK(has(answer->body, "Accept:application/json, */*;q=0.5\r\n"));
   CHECK(answer->body.ends_with("\r\n\r\n" + request.body));
   CHECK(!has(answer->body, "Authorization"));
 }
@@ -308,6 +308,13 @@ TEST_CASE("transport: a rotated token is read again after ten seconds, or after 
   clock.advance(milliseconds{10'000});
   CHECK(sends("good"));
   CHECK(server.connections() < 4);
+}
+
+TEST_CASE("transport: what it sets for its own library does not reach child processes", "[kube]") {
+  initialise_http();
+  CHECK(os::env("SSL_CERT_FILE") == "/dev/null");
+  const auto inherited = os::environment();
+  CHECK((!inherited.contains("SSL_CERT_FILE") || inherited.at("SSL_CERT_FILE") != "/dev/null"));
 }
 
 TEST_CASE("transport: plain HTTP only to this machine, and other addresses it cannot serve",
