@@ -50,7 +50,125 @@ std::vector<double> lively_parameters(const models::Model<double>& model) {
   return parameters;
 }
 
+// GPT-2 as its paper and code say, one token and one number at a time. Returns the sum of the
+// losses of one sample.
+class PlainGpt {
+ public:
+  PlainGpt(const ModelConfig& config, const models::Model<double>& model,
+           const std::vector<double>& parameters)
+      : config_(config), model_(model), parameters_(parameters) {}
+
+  double loss(std::span<const std::int32_t> inputs, std::span<const std::int32_t> targets) const {
+    const auto c = static_cast<std::size_t>(config_.channels);
+    std::vector<Row> x(inputs.size(), Row(c));
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      for (std::size_t i = 0; i < c; ++i) {
+        x[t][i] = at("transformer.wte.weight", static_cast<std::size_t>(inputs[t]) * c + i) +
+                  at("transformer.wpe.weight", t * c + i);
+      }
+    }
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer)
+      block("transformer.h." + std::to_string(layer) + ".", x);
+    double total = 0;
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      const Row normal = norm("transformer.ln_f", x[t]);
+      Row logits(static_cast<std::size_t>(config_.vocabulary));
+      double sum = 0;
+      for (std::size_t v = 0; v < logits.size(); ++v) {
+        for (std::size_t i = 0; i < c; ++i) {
+          logits[v] += normal[i] *
+                       at(config_.is_tied ? "transformer.wte.weight" : "lm_head.weight", v * c + i);
+        }
+        sum += std::exp(logits[v]);
+      }
+      total += std::log(sum) - logits[static_cast<std::size_t>(targets[t])];
+    }
+    return total;
+  }
+
+ private:
+  using Row = std::vector<double>;
+  double at(const std::string& name, std::size_t index) const {
+    for (const models::Tensor& tensor : model_.tensors()) {
+      if (tensor.name == name) return parameters_[static_cast<std::size_t>(tensor.offset) + index];
+    }
+    FAIL("no tensor " << name);
+    return 0;
+  }
+  Row norm(const std::string& name, const Row& x) const {
+    double mean = 0, variance = 0;
+    for (const double v : x) mean += v / static_cast<double>(x.size());
+    for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
+    Row y(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      y[i] = (x[i] - mean) / std::sqrt(variance + 1e-5) * at(name + ".weight", i) +
+             at(name + ".bias", i);
+    }
+    return y;
+  }
+  Row linear(const std::string& name, const Row& x, std::size_t outputs) const {
+    Row y(outputs);
+    for (std::size_t o = 0; o < outputs; ++o) {
+      y[o] = at(name + ".bias", o);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        y[o] += x[i] * at(name + ".weight", i * outputs + o);
+    }
+    return y;
+  }
+  void block(const std::string& prefix, std::vector<Row>& x) const {
+    const std::size_t c = x[0].size(), heads = static_cast<std::size_t>(config_.heads),
+                      depth = c / heads;
+    std::vector<Row> qkv;
+    for (const Row& row : x)
+      qkv.push_back(linear(prefix + "attn.c_attn", norm(prefix + "ln_1", row), 3 * c));
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      Row mixed(c);
+      for (std::size_t head = 0; head < heads; ++head) {
+        Row weights(t + 1);
+        double sum = 0;
+        for (std::size_t s = 0; s <= t; ++s) {
+          double dot = 0;
+          for (std::size_t i = head * depth; i < (head + 1) * depth; ++i)
+            dot += qkv[t][i] * qkv[s][c + i];
+          weights[s] = std::exp(dot / std::sqrt(static_cast<double>(depth)));
+          sum += weights[s];
+        }
+        for (std::size_t s = 0; s <= t; ++s) {
+          for (std::size_t i = head * depth; i < (head + 1) * depth; ++i)
+            mixed[i] += weights[s] / sum * qkv[s][2 * c + i];
+        }
+      }
+      const Row out = linear(prefix + "attn.c_proj", mixed, c);
+      for (std::size_t i = 0; i < c; ++i) x[t][i] += out[i];
+    }
+    for (Row& row : x) {
+      Row up = linear(prefix + "mlp.c_fc", norm(prefix + "ln_2", row), 4 * c);
+      for (double& v : up)
+        v = v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+      const Row down = linear(prefix + "mlp.c_proj", up, c);
+      for (std::size_t i = 0; i < c; ++i) row[i] += down[i];
+    }
+  }
+
+  const ModelConfig& config_;
+  const models::Model<double>& model_;
+  const std::vector<double>& parameters_;
+};
+
 }  // namespace
+
+TEST_CASE("gpt: the loss is that of GPT-2 written down plainly", "[trainer]") {
+  for (const bool is_tied : {false, true}) {
+    TrainerConfig config = small_config(is_tied);
+    config.batch = {1, 1};
+    const auto model = models::make_model<double>(config);
+    const std::vector<double> parameters = lively_parameters(*model);
+    const Sample sample = random_sample(config, 2);
+    const double expected =
+        PlainGpt(config.model, *model, parameters).loss(sample.inputs, sample.targets);
+    CHECK(std::abs(model->loss(parameters, sample.batch()) - expected) < 1e-9 * expected);
+  }
+}
 
 TEST_CASE("gpt: gradients equal central differences in fp64", "[trainer]") {
   for (const bool is_tied : {false, true}) {
