@@ -54,11 +54,7 @@ Result<Outcome> Trainer::run() {
     PAWL_TRY_VOID(apply(agreed));
     PAWL_TRY_VOID(publish(agreed));
     if (agreed.stops > 0) {
-      if (agreed.saves > 0 && parts_.sink.is_saving()) {
-        PAWL_TRY_VOID(parts_.sink.drain());
-        PAWL_TRY_VOID(save());
-        PAWL_TRY_VOID(parts_.sink.drain());
-      }
+      if (agreed.saves > 0 && parts_.sink.is_saving()) PAWL_TRY_VOID(save_and_leave());
       return Outcome::kStopped;
     }
   }
@@ -187,6 +183,16 @@ Status Trainer::save() {
   saved_step_ = state_.step;
   next_checkpoint_ = parts_.clock.steady_now() + seconds(parts_.checkpoint_seconds);
   return {};
+}
+
+// Only confirmed steps are published, and no later reduction will confirm this one: a barrier does.
+Status Trainer::save_and_leave() {
+  PAWL_TRY_VOID(parts_.ring.barrier());
+  confirmed_ = applied_;
+  PAWL_TRY_VOID(report_confirmed(""));
+  PAWL_TRY_VOID(parts_.sink.drain());
+  PAWL_TRY_VOID(save());
+  return parts_.sink.drain();
 }
 
 // The closing barrier confirms the last step; its checkpoint goes to storage while the held-out

@@ -62,6 +62,7 @@ class Trainer {
   Status apply(const Agreement& agreed);
   Status publish(const Agreement& agreed);
   Status save();
+  Status save_and_leave();
   Status finish();
   void read_samples(std::uint64_t cursor);
   Status report_confirmed(const std::string& note);

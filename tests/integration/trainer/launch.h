@@ -115,6 +115,11 @@ class Launched {
     const std::lock_guard lock(mutex_);
     return sealed_;
   }
+  // The newest step that was reported, and so may be published.
+  std::int64_t confirmed() {
+    const std::lock_guard lock(mutex_);
+    return confirmed_;
+  }
   // What is in a buffer now.
   std::vector<std::byte> content(const channel::Sealed& of) {
     const std::lock_guard lock(mutex_);
@@ -140,6 +145,7 @@ class Launched {
     }
   }
   void handle(const channel::FromProcess& message) {
+    if (const auto* report = std::get_if<channel::Report>(&message)) confirmed_ = report->step;
     if (const auto* wanted = std::get_if<channel::Buffers>(&message)) {
       buffers_.clear();
       std::vector<int> numbers;
@@ -162,6 +168,7 @@ class Launched {
   std::deque<channel::FromProcess> messages_;
   std::vector<os::Fd> buffers_;
   std::vector<channel::Sealed> sealed_;
+  std::int64_t confirmed_ = 0;
   bool is_releasing_ = true, is_over_ = false;
   std::thread thread_;
 };

@@ -138,6 +138,8 @@ TEST_CASE(
     sealed.push_back(*message);
   }
   CHECK(sealed[0].step == sealed[1].step);
+  // The launcher publishes confirmed steps alone.
+  CHECK(gang[0]->confirmed() == sealed[0].step);
   CHECK(!sealed[0].manifest_json.empty());
   CHECK(sealed[1].manifest_json.empty());
   auto store = *store::open_store(setup.uri());
