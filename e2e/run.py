@@ -28,6 +28,7 @@ def scenarios(is_long):
 
 def fresh_namespace(name):
     namespace = name.replace(".", "-").replace("_", "-")[:50].strip("-")
+    kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait")
     kubectl("create", "namespace", namespace)
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     until("the namespace has its default ServiceAccount",

@@ -37,7 +37,7 @@ with_apiserver() {
   setup_cluster kubernetes
   apiserver_dir=$(mktemp -d /tmp/pawl-apiserver.XXXXXX)
   trap 'python3 e2e/cluster/cluster.py apiserver-only down --dir "$apiserver_dir" >/dev/null 2>&1 || true; rm -rf "$apiserver_dir"' EXIT
-  python3 e2e/cluster/cluster.py apiserver-only up --with-controller-manager --dir "$apiserver_dir" >/dev/null
+  python3 e2e/cluster/cluster.py apiserver-only up --dir "$apiserver_dir" >/dev/null
   export PAWL_TEST_KUBECONFIG=$apiserver_dir/kubeconfig PAWL_TEST_APISERVER_DIR=$apiserver_dir
 }
 

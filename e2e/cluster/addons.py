@@ -120,6 +120,10 @@ def create_volume(api: Api, folder: pathlib.Path, name: str, namespace: str, siz
                  "claimRef": {"namespace": namespace, "name": name},
                  "local": {"path": str(target)},
                  "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [any_node]}]}}}})
+    if api.get(f"/api/v1/persistentvolumes/{volume}").get("status", {}).get("phase") == "Released":
+        # Bound to a claim of the same name that is gone: a deleted namespace that came back.
+        api.call("PATCH", f"/api/v1/persistentvolumes/{volume}",
+                 {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}}, "application/merge-patch+json")
     api.apply(claim, {
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, "namespace": namespace},

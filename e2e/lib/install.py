@@ -44,10 +44,8 @@ def shared_volume(namespace, with_text=True):
         (folder / "text").mkdir(exist_ok=True)
         source = pathlib.Path(run(ROOT / "tools" / "demo_text.sh").stdout.strip())
         target = folder / "text" / "gcide.txt"
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copyfile(source, target)
+        target.unlink(missing_ok=True)
+        shutil.copyfile(source, target)
         os.chmod(folder / "text", 0o755)
         os.chmod(target, 0o644)
     return folder
