@@ -151,7 +151,8 @@ std::string Session::validation_line() const {
   std::string line, last;
   while (std::getline(log, line)) {
     const auto place = line.find(kMark);
-    if (place != std::string::npos) last = line.substr(place);
+    // The launcher's own log lines, JSON, quote it too.
+    if (place != std::string::npos && !line.starts_with('{')) last = line.substr(place);
   }
   return last;
 }
