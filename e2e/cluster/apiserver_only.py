@@ -6,6 +6,7 @@ which a test can put into a header without client certificates.
 """
 
 import pathlib
+import random
 import shutil
 import socket
 
@@ -22,9 +23,16 @@ _USERS = {
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the range of ports for outgoing connections: none of those may take it while a test
+    restarts the server."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class ApiServerOnly:

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/os/fd.h"
 #include "common/os/process.h"
 
 namespace pawl::kube {
@@ -188,6 +189,19 @@ void Cluster::compact_history() {
   ask("/v3/kv/compaction", {{"revision", now}, {"physical", true}});
 }
 
+namespace {
+std::uint16_t port_of(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kFlag = "--secure-port=";
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with(kFlag)) {
+      return static_cast<std::uint16_t>(std::stoi(argument.substr(kFlag.size())));
+    }
+  }
+  FAIL("the API server's arguments name no port");
+  return 0;
+}
+}  // namespace
+
 void Cluster::restart_api_server() {
   const auto pid_file = folder_ / "run" / "kube-apiserver.pid";
   const pid_t old = api_server_pid();
@@ -198,6 +212,8 @@ void Cluster::restart_api_server() {
   REQUIRE(!arguments.empty());
   REQUIRE(::kill(old, SIGKILL) == 0);
   poll_until("the API server's end", [&] { return read_file(proc + "/cmdline").empty(); });
+  // Its memory goes before its sockets: the successor would find the port taken.
+  poll_until("the API server's port", [&] { return os::listen_tcp("127.0.0.1", port_of(arguments)).has_value(); });
 
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
