@@ -72,16 +72,19 @@ void Member::on_message(const Message& message) {
 void Member::on_refused(const Refused& refused) {
   ctx_.note("join_refused", refused.why, true);
   link_.on_refused(refused.why);
-  if (!refused.is_final || is_stopping()) return;
-  ctx_.act(
-      WriteTermination{api::Failure{.pod = ctx_.id.pod,
-                                    .node = ctx_.id.node,
-                                    .pod_uid = ctx_.id.self.uid,
-                                    .cause = "Error",
-                                    .message = "refused by the leading launcher: " + refused.why,
-                                    .attempt = ctx_.id.attempt,
-                                    .time = ctx_.now.wall}});
-  begin_stop(api::kExitFatal, false, refused.why);
+  if (refused.is_final && !is_stopping()) give_up(api::kExitFatal, refused.why);
+}
+
+// Never let in. What may pass (an API server that is away) ends with the code for another try.
+void Member::give_up(int code, const std::string& why) {
+  ctx_.act(WriteTermination{api::Failure{.pod = ctx_.id.pod,
+                                         .node = ctx_.id.node,
+                                         .pod_uid = ctx_.id.self.uid,
+                                         .cause = "Error",
+                                         .message = "refused by the leading launcher: " + why,
+                                         .attempt = ctx_.id.attempt,
+                                         .time = ctx_.now.wall}});
+  begin_stop(code, false, why);
 }
 
 // Rule 4: entered only when it was shown the committed record and finds itself in it.

@@ -53,6 +53,7 @@ class Member {
   // The first code counts, unless the new one is our own process's failure.
   void begin_stop(int code, bool is_saving, const std::string& why);
   void stop_processes(bool is_saving);
+  void give_up(int code, const std::string& why);
   void end_as_victim(const std::string& why);
   void fail_own(const ProcessExited& exited);
   int rank_of(int local_rank) const;

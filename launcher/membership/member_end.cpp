@@ -150,7 +150,7 @@ void Member::decide() {
   if (!commit_ && link_.failing_since()) {
     const auto failing = ctx_.now.steady - *link_.failing_since();
     if (link_.is_refused() && failing > ctx_.timings.refused_max) {
-      on_refused(Refused{link_.why(), true});
+      give_up(api::kExitRetry, link_.why());
     } else if (failing > ctx_.timings.unreachable_max) {
       end_as_victim("cannot reach the leading launcher: " + link_.why());
     }

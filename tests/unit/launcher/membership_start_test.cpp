@@ -186,6 +186,23 @@ TEST_CASE("membership: a launcher that is refused for good exits with the code f
   CHECK(world.node(1).terminations[0].cause == "Error");
 }
 
+TEST_CASE("membership: a refusal that may pass is retried, and then ends only this attempt",
+          "[launcher]") {
+  GangWorld world({.launchers = 3});
+  world.nodes[2].is_frozen = true;  // so that nothing is committed
+  world.settle();
+  world.nodes[0].is_frozen = true;  // its answers are the test's
+  for (int second = 0; second < 40 && !world.node(1).exit_code; ++second) {
+    world.give(1, PeerSaid{kLeaderPeer, Refused{"cannot read the cluster's public keys", false}});
+    world.pass(1s);
+    if (second == 20) CHECK_FALSE(world.node(1).was_stopped);
+    if (second > 20) world.obey_stops();
+  }
+  CHECK(world.node(1).exit_code == api::kExitRetry);
+  REQUIRE(world.node(1).terminations.size() == 1);
+  CHECK(world.node(1).terminations[0].cause == "Error");
+}
+
 TEST_CASE("membership: an unreachable leader is dialled again, for half a minute", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.record.status.attempt = 1;
