@@ -80,7 +80,7 @@ run_levels() {
       integration) build_level "build (dev)" dev; with_apiserver; ctest_level integration dev '^integration$' ;;
       conformance) build_level "build (dev)" dev; [ -n "${PAWL_TEST_KUBECONFIG:-}" ] || with_apiserver; ctest_level conformance dev '^conformance$' ;;
       threads) threads_level ;;
-      e2e) build_level "build (release)" release; e2e_level "${long[@]}" ;;
+      e2e) build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train; e2e_level "${long[@]}" ;;
       *) echo "unknown level: $level (unit threads integration conformance e2e)" >&2; exit 2 ;;
     esac
   done
