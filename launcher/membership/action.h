@@ -138,7 +138,8 @@ struct PublishCheckpoint {  // → PublishDone; old ones are cleaned up with it
   std::int64_t step = 0, attempt = 0, generation = 0;
   int world_size = 1;
   std::string trainer_json;
-  std::vector<ShardDone> shards;  // by rank
+  std::vector<ShardDone> shards;           // by rank
+  std::vector<api::LineageEntry> lineage;  // what lies off it does not count among those to keep
 };
 struct SetReady {
   bool is_ready = true;

@@ -62,7 +62,8 @@ void Gang::on_record(std::uint64_t read_id) {
   const std::string trainer = shards.front().manifest_json;
   const int world_size = static_cast<int>(shards.size());
   ctx_.act(PublishCheckpoint{publishing_->step, ctx_.id.attempt, ctx_.record->status.generation,
-                             world_size, trainer, std::move(shards)});
+                             world_size, trainer, std::move(shards),
+                             ctx_.record->status.lineage});
 }
 
 void Gang::on_record_gone(const std::string& why) {

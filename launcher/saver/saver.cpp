@@ -20,6 +20,14 @@ using membership::ShardDone;
 using membership::ShardWritten;
 using membership::WriteShard;
 
+std::vector<checkpoint::LineagePoint> points_of(const std::vector<api::LineageEntry>& lineage) {
+  std::vector<checkpoint::LineagePoint> points;
+  for (const auto& entry : lineage) {
+    points.push_back({entry.attempt, entry.generation, entry.start_step});
+  }
+  return points;
+}
+
 // A buffer, mapped for as long as it is being written out.
 class Mapping {
  public:
@@ -103,11 +111,9 @@ Result<store::Store*> Saver::Impl::storage() {
 
 void Saver::Impl::select(const SelectCheckpoint& wanted) {
   CheckpointSelected selected;
-  std::vector<checkpoint::LineagePoint> lineage;
-  for (const auto& entry : wanted.lineage)
-    lineage.push_back({entry.attempt, entry.generation, entry.start_step});
   const auto opened = storage();
-  const auto found = opened ? checkpoint::select_newest(**opened, options_.job_uid, lineage)
+  const auto found = opened ? checkpoint::select_newest(**opened, options_.job_uid,
+                                                        points_of(wanted.lineage))
                             : Result<checkpoint::Selection>{tl::make_unexpected(opened.error())};
   if (!found) {
     selected.error = found.error().message;
@@ -181,7 +187,8 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   done.checkpoint.uri = (*opened)->uri_of(checkpoint::folder_of(id));
   done.checkpoint.digest = published->digest;
   answer(events_.on_published, std::move(done));
-  const auto kept = checkpoint::retain(**opened, options_.job_uid, options_.keep, id);
+  const auto kept = checkpoint::retain(**opened, options_.job_uid, options_.keep, id,
+                                       points_of(wanted.lineage));
   if (!kept) answer(events_.on_warning, "cleaning up old checkpoints: " + kept.error().message);
 }
 

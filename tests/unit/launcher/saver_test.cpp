@@ -33,7 +33,8 @@ struct Desk {
     saver.reset();
     std::filesystem::remove_all(folder);
   }
-  void write(std::int64_t step, int rank, int world, const std::string& text) {
+  void write(std::int64_t step, int rank, int world, const std::string& text,
+             std::int64_t generation = 1) {
     os::Fd memory = os::create_memfd("t", 4096).value();
     REQUIRE(::pwrite(memory.get(), text.data(), text.size(), 0) ==
             static_cast<ssize_t>(text.size()));
@@ -41,16 +42,21 @@ struct Desk {
     saver->write({.rank = rank,
                   .world_size = world,
                   .step = step,
-                  .attempt = 1,
-                  .generation = 1,
+                  .attempt = generation,
+                  .generation = generation,
                   .bytes = text.size(),
                   .manifest_json = rank == 0 ? "{}" : ""},
                  std::move(memory));
     REQUIRE(run_until(*poller, [&] { return written.size() > before; }));
   }
-  void publish(std::int64_t step) {
-    PublishCheckpoint wanted{
-        .step = step, .attempt = 1, .generation = 1, .world_size = 1, .trainer_json = "{}"};
+  void publish(std::int64_t step, std::int64_t generation = 1,
+               std::vector<api::LineageEntry> lineage = {{1, 1, 0}}) {
+    PublishCheckpoint wanted{.step = step,
+                             .attempt = generation,
+                             .generation = generation,
+                             .world_size = 1,
+                             .trainer_json = "{}"};
+    wanted.lineage = std::move(lineage);
     wanted.shards = {written.back().shard};
     const std::size_t before = published.size();
     saver->publish(wanted);
@@ -98,6 +104,23 @@ TEST_CASE("saver: written, published, found again; older ones go", "[launcher]")
     folders += entry.path().filename().string().starts_with("step-") ? 1 : 0;
   }
   CHECK(folders == 2);
+}
+
+TEST_CASE("saver: what a stale writer published does not push out what the run goes on from",
+          "[launcher]") {
+  Desk desk;  // keeps two
+  for (const std::int64_t step : {20, 30}) {
+    desk.write(step, 0, 1, kEmptyFile);
+    desk.publish(step);
+  }
+  // Attempt 2 went on from step 20, so step 30 of attempt 1 is off the lineage.
+  const std::vector<api::LineageEntry> lineage{{1, 1, 0}, {2, 2, 20}};
+  desk.write(25, 0, 1, kEmptyFile, 2);
+  desk.publish(25, 2, lineage);
+  REQUIRE(desk.published.back().error.empty());
+  CHECK(desk.select(lineage).step == 25);  // comes after the cleaning up
+  std::filesystem::remove_all(desk.folder + "/step-00000025-a02-g0002");
+  CHECK(desk.select(lineage).step == 20);
 }
 
 TEST_CASE("saver: a shard without a manifest is no checkpoint; a lineage without it neither",
