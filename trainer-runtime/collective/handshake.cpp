@@ -22,6 +22,10 @@ using std::chrono::milliseconds;
 constexpr std::uint32_t kMagic = 0x314c5750;  // "PWL1"
 constexpr milliseconds kHandshakeDeadline{5'000};
 constexpr std::byte kAccepted{0x2a};
+// How long a rank that was refused still answers its own visitor, so that this one learns of the
+// wrong key, and not only of a lost connection.
+constexpr milliseconds kFarewell{1'000};
+constexpr eventfd_t kLeave = 1, kAnswerOneMore = 2;
 
 // All integers little-endian, as on every machine this runs on; a big-endian one would see a wrong
 // magic.
@@ -187,13 +191,20 @@ bool has_visitor(const os::Fd& listener, const os::Fd& cancel, SteadyPoint deadl
 
 Result<os::Fd> accept_previous(const RingOptions& options, const os::Fd& listener,
                                const os::Fd& cancel) {
-  const SteadyPoint deadline = RealClock{}.steady_now() + options.connect_deadline;
+  SteadyPoint deadline = RealClock{}.steady_now() + options.connect_deadline;
   const int previous = (options.rank + options.world_size - 1) % options.world_size;
   const std::string who = "rank " + std::to_string(previous) + " at " +
                           options.peers[static_cast<std::size_t>(previous)];
   std::string refused;
+  bool is_leaving = false;
   while (true) {
     if (!has_visitor(listener, cancel, deadline)) {
+      eventfd_t order = kLeave;
+      if (::eventfd_read(cancel.get(), &order) == 0 && order == kAnswerOneMore && refused.empty()) {
+        deadline = std::min(deadline, RealClock{}.steady_now() + kFarewell);
+        is_leaving = true;
+        continue;
+      }
       return fail(refused.empty() ? Code::kUnavailable : Code::kForbidden,
                   who + " did not connect" + refused);
     }
@@ -203,6 +214,7 @@ Result<os::Fd> accept_previous(const RingOptions& options, const os::Fd& listene
     const Status status = greet(options, fd.get(), soon);
     if (status) return fd;
     refused = "; " + status.error().message;
+    if (is_leaving) deadline = RealClock{}.steady_now();
   }
 }
 
@@ -230,10 +242,13 @@ Mac hmac_sha256(std::string_view key, std::string_view message) {
 Result<Neighbours> connect_ring(const RingOptions& options, const os::Fd& listener) {
   // Both at once: the next rank answers only while it accepts, and so do we.
   Result<os::Fd> from_previous = fail(Code::kUnavailable, "not connected");
-  const os::Fd cancel{::eventfd(0, EFD_CLOEXEC)};
+  const os::Fd cancel{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::thread accepting([&] { from_previous = accept_previous(options, listener, cancel); });
   Result<os::Fd> to_next = connect_next(options);
-  if (!to_next) ::eventfd_write(cancel.get(), 1);
+  if (!to_next) {
+    const bool is_refused = to_next.error().code == Code::kForbidden;
+    ::eventfd_write(cancel.get(), is_refused ? kAnswerOneMore : kLeave);
+  }
   accepting.join();
   // The more telling one of two errors: a wrong key rather than somebody who did not come for that
   // reason.
