@@ -4,22 +4,24 @@ passed=0
 failed=0
 summary=()
 
-note_level() {  # LEVEL PASSED FAILED SECONDS
+note_level() {  # LEVEL PASSED FAILED SECONDS [SKIPPED]
   passed=$((passed + $2))
   failed=$((failed + $3))
-  summary+=("$(printf '%-12s %4d passed %3d failed %6.1f min' "$1" "$2" "$3" "$(awk -v s="$4" 'BEGIN { print s / 60 }')")")
+  summary+=("$(printf '%-15s %4d passed %3d failed %6.1f min' "$1" "$2" "$3" "$(awk -v s="$4" 'BEGIN { print s / 60 }')")${5:+ ($5 skipped)}")
 }
 
-# Runs the CTest tests of PRESET whose label matches; the counts come from CTest's own closing line.
+# Runs the CTest tests of PRESET whose label matches. The counts come from CTest's own closing line, which
+# counts a skipped test as passed: we do not.
 ctest_level() {  # LEVEL PRESET LABELS [NAMES]
-  local start=$SECONDS log count bad
+  local start=$SECONDS log count bad skipped
   log=$(mktemp)
-  ctest --test-dir "build/$2" -L "$3" -R "${4:-.}" --no-tests=error --output-on-failure -j2 2>&1 | tee "$log" | grep -vE '^ *[0-9]+/[0-9]+ Test|^      Start' || true
+  ctest --test-dir "build/$2" -L "$3" -R "${4:-.}" --no-tests=error --output-on-failure -j2 2>&1 | tee "$log" | grep --line-buffered -vE '^ *[0-9]+/[0-9]+ Test|^      Start' || true
   count=$(sed -nE 's/.* tests? failed out of ([0-9]+).*/\1/p' "$log")
   bad=$(sed -nE 's/.*passed, ([0-9]+) tests? failed out of.*/\1/p' "$log")
+  skipped=$(grep -cE '^ *[0-9]+/[0-9]+ Test .*\*\*\*Skipped' "$log" || true)
   rm -f "$log"
   if [ -z "$count" ]; then count=1 bad=1; fi
-  note_level "$1" $((count - bad)) "$bad" $((SECONDS - start))
+  note_level "$1" $((count - bad - skipped)) "$bad" $((SECONDS - start)) "${skipped#0}"
 }
 
 build_level() {  # LEVEL PRESET [TARGET…]: a build that fails is one failed test, and ends the run

@@ -112,9 +112,9 @@ Result<store::Store*> Saver::Impl::storage() {
 void Saver::Impl::select(const SelectCheckpoint& wanted) {
   CheckpointSelected selected;
   const auto opened = storage();
-  const auto found = opened ? checkpoint::select_newest(**opened, options_.job_uid,
-                                                        points_of(wanted.lineage))
-                            : Result<checkpoint::Selection>{tl::make_unexpected(opened.error())};
+  const auto found =
+      opened ? checkpoint::select_newest(**opened, options_.job_uid, points_of(wanted.lineage))
+             : Result<checkpoint::Selection>{tl::make_unexpected(opened.error())};
   if (!found) {
     selected.error = found.error().message;
   } else {
@@ -187,8 +187,8 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   done.checkpoint.uri = (*opened)->uri_of(checkpoint::folder_of(id));
   done.checkpoint.digest = published->digest;
   answer(events_.on_published, std::move(done));
-  const auto kept = checkpoint::retain(**opened, options_.job_uid, options_.keep, id,
-                                       points_of(wanted.lineage));
+  const auto kept =
+      checkpoint::retain(**opened, options_.job_uid, options_.keep, id, points_of(wanted.lineage));
   if (!kept) answer(events_.on_warning, "cleaning up old checkpoints: " + kept.error().message);
 }
 
