@@ -69,6 +69,7 @@ void Connection::close() {
 void Connection::read_next() {
   if (is_closed()) return close();
   ++turn_;
+  waiting_since_ = ++context_.waits;
   is_head_ = false;
   version_ = 11;
   parser_.emplace();
@@ -115,6 +116,7 @@ void Connection::read_body() {
 }
 
 void Connection::on_request() {
+  waiting_since_ = 0;
   auto message = parser_->release();
   is_head_ = message.method() == beast::http::verb::head;
   keeps_alive_ = message.keep_alive();

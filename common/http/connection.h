@@ -50,6 +50,7 @@ struct ConnectionContext {
   Handler handler;
   std::shared_ptr<Gate> gate;
   std::function<void(const std::shared_ptr<Connection>&)> on_closed;
+  std::uint64_t waits = 0;  // how often a connection began to wait for a request
 };
 
 // The Reply for the request that `connection` has just read.
@@ -62,6 +63,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void start() { read_next(); }
   void close();
+  // Orders connections by when they began to wait for a request; 0 while one is being answered.
+  // Counts as waiting until the request has come whole.
+  std::uint64_t waiting_since() const { return waiting_since_; }
 
   // The answer to the current request; each is called at most once per request.
   void respond(const Response& response);
@@ -95,6 +99,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keeps_alive_ = false;
   unsigned version_ = 11;
   std::uint64_t turn_ = 0;
+  std::uint64_t waiting_since_ = 0;
   // Of the current stream.
   std::shared_ptr<StreamShared> shared_;
   std::string waiting_;

@@ -106,13 +106,25 @@ class Server::Impl {
   }
 
   void on_client(tcp::socket socket) {
-    if (connections_.size() >= context_.options.connections_max) return;  // closes it
+    if (connections_.size() >= context_.options.connections_max && !make_room()) return;
     close_on_exec(socket.native_handle());
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     auto connection = std::make_shared<Connection>(std::move(socket), context_);
     connections_.insert(connection);
     connection->start();
+  }
+
+  // Idle clients must not keep the others out (the kubelet's probes above all): whoever has waited
+  // longest goes. False when all are being answered.
+  bool make_room() {
+    std::shared_ptr<Connection> longest;
+    for (const auto& connection : connections_) {
+      const std::uint64_t since = connection->waiting_since();
+      if (since > 0 && (!longest || since < longest->waiting_since())) longest = connection;
+    }
+    if (longest) longest->close();
+    return longest != nullptr;
   }
 
   void shut_down() {

@@ -52,7 +52,7 @@ struct ServerOptions {
   std::size_t body_bytes_max = 4 * 1024 * 1024;  // beyond: 413
   std::size_t stream_bytes_max =
       16 * 1024 * 1024;               // unsent bytes of one stream; beyond: the client is dropped
-  std::size_t connections_max = 512;  // beyond: closed at once
+  std::size_t connections_max = 512;  // beyond: the one that idles longest is closed
   std::chrono::milliseconds idle_timeout{60'000};     // between requests, and for each write
   std::chrono::milliseconds request_timeout{15'000};  // from a request's first byte to its last
 };
