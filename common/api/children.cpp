@@ -11,11 +11,6 @@ using nlohmann::json;
 
 namespace {
 
-json owner_reference(const TrainingJob& job) {
-  return {{"apiVersion", kApiVersion}, {"kind", "TrainingJob"}, {"name", job.meta.name},
-          {"uid", job.meta.uid},       {"controller", true},    {"blockOwnerDeletion", true}};
-}
-
 json labels_of(const TrainingJob& job) {
   return {
       {kLabelManagedBy, kManagedBy}, {kLabelJobName, job.meta.name}, {kLabelJobUid, job.meta.uid}};
@@ -25,7 +20,7 @@ json metadata_of(const TrainingJob& job, const std::string& name) {
   return {{"name", name},
           {"namespace", job.meta.ns},
           {"labels", labels_of(job)},
-          {"ownerReferences", json::array({owner_reference(job)})}};
+          {"ownerReferences", json::array({owner_reference_of(job)})}};
 }
 
 // The account that the pods run under: the template's own where it names one (workload identity).
@@ -40,6 +35,11 @@ std::string service_account_name(const TrainingJob& job) {
 }
 
 }  // namespace
+
+json owner_reference_of(const TrainingJob& job) {
+  return {{"apiVersion", kApiVersion}, {"kind", "TrainingJob"}, {"name", job.meta.name},
+          {"uid", job.meta.uid},       {"controller", true},    {"blockOwnerDeletion", true}};
+}
 
 std::string child_name(const TrainingJob& job) { return job.meta.name + "-pawl-worker"; }
 

@@ -23,6 +23,8 @@ std::string child_name(const TrainingJob& job);  // "<job>-pawl-worker"
 std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n);
 // "pawl.dev/job-uid=<uid>": selects every pod of the job.
 std::string pod_selector(const TrainingJob& job);
+// Every child's one owner: the job, as its controller.
+nlohmann::json owner_reference_of(const TrainingJob& job);
 // processesPerWorker, resolved: the number, else the GPUs of the worker container, else 1.
 int processes_per_worker(const TrainingJob& job);
 

@@ -96,12 +96,7 @@ json metadata_of(const PodPlan& plan, json metadata) {
   labels[kLabelIncarnation] = std::to_string(plan.n);
   fill_in(object_at(metadata, "annotations"),
           {{kAnnotationClusterAutoscaler, "false"}, {kAnnotationKarpenter, "true"}});
-  metadata["ownerReferences"] = json::array({{{"apiVersion", kApiVersion},
-                                              {"kind", "TrainingJob"},
-                                              {"name", job.meta.name},
-                                              {"uid", job.meta.uid},
-                                              {"controller", true},
-                                              {"blockOwnerDeletion", true}}});
+  metadata["ownerReferences"] = json::array({owner_reference_of(job)});
   return metadata;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 
 namespace pawl::kube {
 
@@ -41,6 +42,11 @@ void add_query(std::string& target, const char* key, const std::string& value) {
   target += encode_query(value);
 }
 
+// Sentences of servers and programs go into bodies: bytes that are no UTF-8 must not throw.
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 std::string text_at(const json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -60,6 +66,8 @@ Code code_of(bool is_write, int http_status, const std::string& reason) {
   const Code lost = is_write ? Code::kOutcomeUnknown : Code::kUnavailable;
   switch (http_status) {
     case 401:
+      // Our token is being renewed, or authentication is out: surely not applied, and it passes.
+      return Code::kUnavailable;
     case 403:
       return Code::kForbidden;
     case 404:
@@ -149,7 +157,7 @@ HttpRequest create_request(const Resource& resource, const std::string& ns, cons
   request.method = Method::kPost;
   request.target = path_of(resource, ns);
   request.content_type = kJson;
-  request.body = object.dump();
+  request.body = text_of(object);
   return request;
 }
 
@@ -161,7 +169,7 @@ HttpRequest merge_patch_request(const Resource& resource, const std::string& ns,
   request.method = Method::kPatch;
   request.target = path_of(resource, ns, name, subresource);
   request.content_type = kMergePatch;
-  request.body = patch.dump();
+  request.body = text_of(patch);
   return request;
 }
 
@@ -181,7 +189,7 @@ HttpRequest delete_request(const Resource& resource, const std::string& ns, cons
   request.method = Method::kDelete;
   request.target = path_of(resource, ns, name);
   request.content_type = kJson;
-  request.body = body.dump();
+  request.body = text_of(body);
   return request;
 }
 
@@ -200,7 +208,7 @@ Result<json> read_response(const HttpRequest& request, const HttpResponse& respo
   error.message = text_at(body, "message");
   if (error.message.empty()) {
     error.message = where + " was answered " + std::to_string(response.status) + " " +
-                    response.body.substr(0, kBodyExcerptBytes);
+                    replace_invalid_utf8(response.body.substr(0, kBodyExcerptBytes));
   }
   const std::chrono::seconds delay = std::max(response.retry_after, retry_after_of(body));
   if (delay.count() > 0) error.retry_after = delay;

@@ -67,8 +67,8 @@ HttpRequest delete_request(const Resource& resource, const std::string& ns, cons
                            const DeleteOptions& options);
 
 // 2xx → the body as JSON; anything else → an Error whose code says what to do: 404 NotFound, 409
-// AlreadyExists (reason AlreadyExists) or Conflict, 410 Gone, 401/403 Forbidden, 429 Throttled
-// (with retry_after), 400/422 Invalid, 5xx Unavailable (writes answered 500/502/503/504:
+// AlreadyExists (reason AlreadyExists) or Conflict, 410 Gone, 403 Forbidden, 429 Throttled
+// (with retry_after), 400/422 Invalid, 401 and 5xx Unavailable (writes answered 500/502/503/504:
 // OutcomeUnknown), message = Status.message.
 Result<nlohmann::json> read_response(const HttpRequest& request, const HttpResponse& response);
 

@@ -4,6 +4,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/api/json_fields.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
 #include "common/kube/requests.h"
@@ -14,6 +15,8 @@ namespace {
 
 using core::ObjectKind;
 using nlohmann::json;
+
+constexpr std::size_t kEventMessageBytesMax = 1'000;  // the API server takes 1,024
 
 const kube::Resource& resource_of(ObjectKind kind) {
   switch (kind) {
@@ -67,7 +70,7 @@ json event_of(const core::EmitEvent& event, const ExchangeContext& context) {
             {"uid", event.regarding_uid}}},
           {"type", event.is_warning ? "Warning" : "Normal"},
           {"reason", event.reason},
-          {"message", event.message.substr(0, 1000)},
+          {"message", api::clip_front(event.message, kEventMessageBytesMax)},
           {"source", {{"component", "pawl-operator"}}},
           {"reportingComponent", "pawl-operator"},
           {"reportingInstance", "pawl-operator"},
@@ -84,6 +87,9 @@ struct FirstRequest {
   }
   Result<kube::HttpRequest> operator()(const core::ConfirmGone& action) const {
     return kube::get_request(resource_of(action.kind), context.ns, action.name);
+  }
+  Result<kube::HttpRequest> operator()(const core::ConfirmRecord&) const {
+    return kube::get_request(resource_of(ObjectKind::kWorkerGroup), context.ns, context.job_name);
   }
   Result<kube::HttpRequest> operator()(const core::PatchStatus& action) const {
     // The first write sends zeros too: /scale reads replicas, people read restarts.
@@ -134,6 +140,13 @@ bool is_code(const Result<api::ObjectMeta>& answer, Code code) {
   return !answer && answer.error().code == code;
 }
 
+// Is the pod among those that our watch selects and our plans take for the job's?
+bool is_manageable(const api::ObjectMeta& pod, const ExchangeContext& context) {
+  const auto label = pod.labels.find(api::kLabelManagedBy);
+  return label != pod.labels.end() && label->second == api::kManagedBy &&
+         core::is_owned_by(pod, context.job->meta.uid);
+}
+
 Done wrote(Kind kind, const api::ObjectMeta& meta) {
   return {Written{kind, meta.resource_version, ""}};
 }
@@ -154,8 +167,15 @@ Outcome Exchange::begin() {
 
 Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
   if (std::get_if<core::EmitEvent>(&action_) != nullptr) return Done{};
+  if (stage_ == Stage::kRestore) {
+    if (!answer) return Failed{answer.error()};
+    return Failed{{Code::kConflict, "pod " + answer->name + " had lost our label or owner"}};
+  }
   if (const auto* action = std::get_if<core::ConfirmGone>(&action_)) {
     return on_confirmed(answer, *action);
+  }
+  if (const auto* action = std::get_if<core::ConfirmRecord>(&action_)) {
+    return on_record(answer, *action);
   }
   if (const auto* action = std::get_if<core::DeleteOrphan>(&action_)) {
     return on_orphan(answer, *action);
@@ -212,7 +232,10 @@ Outcome Exchange::on_existing(const Result<api::ObjectMeta>& answer) {
     // Its contents may be of another attempt: decide again when the cache has it.
     return Failed{{Code::kConflict, "the WorkerGroup exists already"}};
   }
-  if (std::get_if<core::CreatePod>(&action_) != nullptr) return wrote(Kind::kPod, *answer);
+  if (std::get_if<core::CreatePod>(&action_) != nullptr) {
+    return is_manageable(*answer, context_) ? Outcome{wrote(Kind::kPod, *answer)}
+                                            : restore(*answer);
+  }
   return Done{};
 }
 
@@ -241,8 +264,31 @@ Outcome Exchange::on_confirmed(const Result<api::ObjectMeta>& answer,
   if (is_code(answer, Code::kNotFound)) return Done{};
   if (!answer) return Failed{answer.error()};
   if (!action.uid.empty() && answer->uid != action.uid) return Done{};
+  const bool is_ours = action.kind == ObjectKind::kPod && !action.uid.empty();
+  if (is_ours && !is_manageable(*answer, context_)) return restore(*answer);
   return Failed{{Code::kConflict, std::string(core::kind_name(action.kind)) + " " + action.name +
                                       " is still there; the cache was behind"}};
+}
+
+Outcome Exchange::on_record(const Result<api::ObjectMeta>& answer,
+                            const core::ConfirmRecord& action) const {
+  if (answer && answer->resource_version == action.resource_version) return Done{};
+  if (!answer && answer.error().code != Code::kNotFound) return Failed{answer.error()};
+  return Failed{{Code::kConflict, "the WorkerGroup has changed; the cache was behind"}};
+}
+
+// A member of the gang whose label or owner somebody took away is out of our view, alive or not:
+// give it back what it was made with.
+Outcome Exchange::restore(const api::ObjectMeta& pod) {
+  const json patch = {
+      {"metadata",
+       {{"uid", pod.uid},
+        {"resourceVersion", pod.resource_version},
+        {"labels", {{api::kLabelManagedBy, api::kManagedBy}}},
+        {"ownerReferences", json::array({api::owner_reference_of(*context_.job)})}}}};
+  return send(
+      kube::merge_patch_request(resource_of(ObjectKind::kPod), context_.ns, pod.name, patch),
+      Stage::kRestore);
 }
 
 }  // namespace pawl::controller

@@ -51,7 +51,7 @@ class Exchange {
   const kube::HttpRequest& request() const { return request_; }
 
  private:
-  enum class Stage { kFirst, kVerify, kDelete };
+  enum class Stage { kFirst, kVerify, kDelete, kRestore };
   Outcome send(kube::HttpRequest request, Stage stage);
   Outcome on_created(const Result<api::ObjectMeta>& answer, std::optional<Kind> watched,
                      core::ObjectKind kind, const std::string& name);
@@ -59,6 +59,8 @@ class Exchange {
   Outcome on_deleted(const Result<api::ObjectMeta>& answer, const std::string& uid);
   Outcome on_orphan(const Result<api::ObjectMeta>& answer, const core::DeleteOrphan& action);
   Outcome on_confirmed(const Result<api::ObjectMeta>& answer, const core::ConfirmGone& action);
+  Outcome on_record(const Result<api::ObjectMeta>& answer, const core::ConfirmRecord& action) const;
+  Outcome restore(const api::ObjectMeta& pod);
   Result<kube::HttpRequest> first_request() const;
 
   const core::Action& action_;

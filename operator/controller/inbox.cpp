@@ -11,8 +11,12 @@ void Inbox::wake() {
 
 void Inbox::post(Change change) {
   const std::lock_guard lock(mutex_);
-  auto key = std::tuple{change.kind, change.ns, change.name};
-  changes_[std::move(key)] = std::move(change);
+  Change& pending = changes_[std::tuple{change.kind, change.ns, change.name}];
+  // A deletion that follows a change which the owner has not seen: the owner may still hold a
+  // predecessor with another UID, whose own deletion was replaced here. Whatever it holds is gone.
+  const bool is_gone = std::holds_alternative<std::monostate>(change.object);
+  if (is_gone && !pending.name.empty()) change.uid.clear();
+  pending = std::move(change);
   wake();
 }
 

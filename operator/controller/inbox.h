@@ -78,7 +78,8 @@ class Bulletin {
   struct News {
     std::string metrics;
     bool is_synced = false;
-    std::chrono::nanoseconds turned_at{0};  // of the steady clock
+    std::chrono::nanoseconds turned_at{0};   // of the steady clock
+    std::chrono::nanoseconds contact_at{0};  // when every view had last been heard of
   };
   void publish(News news);
   News read() const;

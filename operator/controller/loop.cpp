@@ -61,7 +61,9 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       random_(random),
       log_(log),
       inbox_(std::move(inbox)),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  contact_at_.fill(clock_.steady_now());
+}
 
 ControllerLoop::~ControllerLoop() {
   for (const auto& [id, flight] : flights_) {
@@ -72,6 +74,8 @@ ControllerLoop::~ControllerLoop() {
 bool ControllerLoop::is_synced() const {
   return std::ranges::all_of(is_synced_, [](bool synced) { return synced; });
 }
+
+SteadyPoint ControllerLoop::last_contact() const { return *std::ranges::min_element(contact_at_); }
 
 std::string ControllerLoop::metrics() const {
   return metrics_.text(cache_, queue_.size(), flights_.size());
@@ -99,7 +103,10 @@ void ControllerLoop::receive(Mail& mail) {
     if (const auto key = cache_.apply(change)) mark(*key);
   }
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    if (!mail.view[kind].empty()) view_[kind] = std::move(mail.view[kind]);
+    if (!mail.view[kind].empty()) {
+      view_[kind] = std::move(mail.view[kind]);
+      contact_at_[kind] = clock_.steady_now();
+    }
     is_synced_[kind] = is_synced_[kind] || mail.is_synced[kind];
   }
   for (const Answer& answer : mail.answers) {
@@ -298,9 +305,12 @@ void ControllerLoop::refuse(const JobKey& key, Keyed& keyed, const PlanRun::RunE
   const char* reason = code == Code::kInvalid     ? "Rejected"
                        : code == Code::kForbidden ? "Forbidden"
                                                   : "NameConflict";
-  keyed.refusal =
-      core::Refusal{core::describe(error.action), error.error.message, error.is_leftover, reason,
-                    clock_.now() + std::min(wait, milliseconds{60'000})};
+  keyed.refusal = core::Refusal{core::describe(error.action),
+                                error.error.message,
+                                error.is_leftover,
+                                reason,
+                                clock_.now() + std::min(wait, milliseconds{60'000}),
+                                error.generation};
 }
 
 void ControllerLoop::forget_if_idle(const JobKey& key) {

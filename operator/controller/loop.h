@@ -41,6 +41,9 @@ class ControllerLoop {
   // something is posted.
   std::optional<SteadyPoint> turn();
   bool is_synced() const;
+  // When the view that was heard of least recently was heard of; views in sync get bookmarks each
+  // minute.
+  SteadyPoint last_contact() const;
   std::string metrics() const;
 
  private:
@@ -89,6 +92,7 @@ class ControllerLoop {
   Metrics metrics_;
   std::array<std::string, kKinds> view_;
   std::array<bool, kKinds> is_synced_{};
+  std::array<SteadyPoint, kKinds> contact_at_;
   std::map<JobKey, Keyed> keyed_;
   std::deque<JobKey> queue_;  // marked keys, first come first served
   std::set<JobKey> gated_;    // wait for their own writes to appear

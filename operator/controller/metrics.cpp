@@ -9,6 +9,7 @@ namespace {
 
 struct ActionName {
   std::string operator()(const core::ConfirmGone&) const { return "confirm_gone"; }
+  std::string operator()(const core::ConfirmRecord&) const { return "confirm_record"; }
   std::string operator()(const core::PatchStatus&) const { return "patch_status"; }
   std::string operator()(const core::CreateChild&) const { return "create_child"; }
   std::string operator()(const core::CreateGroup&) const { return "create_group"; }

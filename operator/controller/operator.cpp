@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTurnEvery{5'000};  // at least, so that liveness can be seen
 constexpr std::chrono::seconds kTurnLate{30};
+constexpr std::chrono::minutes kContactLate{10};
 constexpr std::chrono::seconds kPublishEvery{1};
 
 LoopOptions loop_options(const OperatorOptions& options) {
@@ -54,8 +55,9 @@ class Operator::Impl {
 
   Bulletin::News news() const { return bulletin_.read(); }
   bool is_alive() const {
-    const auto age = clock_.steady_now().time_since_epoch() - news().turned_at;
-    return age < kTurnLate;
+    const auto now = clock_.steady_now().time_since_epoch();
+    const Bulletin::News seen = news();
+    return now - seen.turned_at < kTurnLate && now - seen.contact_at < kContactLate;
   }
 
  private:
@@ -78,7 +80,8 @@ class Operator::Impl {
   }
 
   void publish() {
-    bulletin_.publish({loop_.metrics(), loop_.is_synced(), clock_.steady_now().time_since_epoch()});
+    bulletin_.publish({loop_.metrics(), loop_.is_synced(), clock_.steady_now().time_since_epoch(),
+                       loop_.last_contact().time_since_epoch()});
     published_at_ = clock_.steady_now();
     is_published_synced_ = loop_.is_synced();
   }

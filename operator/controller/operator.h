@@ -32,8 +32,11 @@ class Operator {
 
   void start();
   void stop();
-  bool is_synced() const;       // every informer has listed once: /readyz
-  bool is_alive() const;        // the controller thread has turned in the last 30 s: /healthz
+  bool is_synced() const;  // every informer has listed once: /readyz
+  // /healthz: the controller thread has turned in the last 30 s, and every informer has heard of
+  // its kind in the last 10 minutes. Some ends of contact heal only by starting anew: another CA,
+  // an API server that was set back.
+  bool is_alive() const;
   std::string metrics() const;  // Prometheus text
 
  private:

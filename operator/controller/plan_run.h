@@ -25,6 +25,7 @@ class PlanRun {
     core::Action action;
     Error error;
     bool is_leftover = false;
+    std::int64_t generation = 0;  // of the job that was planned for
   };
 
   PlanRun(JobKey key, core::Plan plan, ExchangeContext context, std::size_t wave_max);

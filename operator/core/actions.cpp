@@ -7,6 +7,9 @@ struct Describe {
   std::string operator()(const ConfirmGone& action) const {
     return std::string("confirm that ") + kind_name(action.kind) + " " + action.name + " is gone";
   }
+  std::string operator()(const ConfirmRecord&) const {
+    return "confirm that the WorkerGroup is as seen";
+  }
   std::string operator()(const PatchStatus&) const { return "patch TrainingJob status"; }
   std::string operator()(const CreateChild& action) const {
     return std::string("create ") + kind_name(action.kind);

@@ -86,6 +86,13 @@ struct ConfirmGone {
   bool operator==(const ConfirmGone&) const = default;
 };
 
+// A quorum read of the WorkerGroup before a loss is judged: with another resourceVersion the plan
+// stops, the cache was behind.
+struct ConfirmRecord {
+  std::string resource_version;
+  bool operator==(const ConfirmRecord&) const = default;
+};
+
 // A child left by --cascade=orphan. Read first: deleted (with the UID that was read) only if its
 // job-uid label is `job_uid` and no owner reference is left.
 struct DeleteOrphan {
@@ -94,8 +101,8 @@ struct DeleteOrphan {
   bool operator==(const DeleteOrphan&) const = default;
 };
 
-using Action = std::variant<ConfirmGone, PatchStatus, CreateChild, CreateGroup, PatchGroup,
-                            CreatePod, DeletePod, DeleteOrphan, DeleteJob, EmitEvent>;
+using Action = std::variant<ConfirmGone, ConfirmRecord, PatchStatus, CreateChild, CreateGroup,
+                            PatchGroup, CreatePod, DeletePod, DeleteOrphan, DeleteJob, EmitEvent>;
 
 // "patch TrainingJob status", "create Pod a-1-0-0", for logs and messages.
 std::string describe(const Action& action);

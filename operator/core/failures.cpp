@@ -80,8 +80,9 @@ void fill_exit(const PodView& pod, Evidence& out) {
 
 // What one pod of the attempt says; nothing while it is well, or when it has succeeded.
 std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
-  const bool is_failed = pod.phase == api::PodPhase::kFailed;
-  if (pod.phase == api::PodPhase::kSucceeded) return std::nullopt;
+  const Outcome outcome = outcome_of(pod);
+  const bool is_failed = outcome == Outcome::kFailed;
+  if (outcome == Outcome::kSucceeded) return std::nullopt;
   if (!is_failed && !is_terminating(pod)) return std::nullopt;
   Evidence out;
   const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
@@ -195,7 +196,13 @@ std::optional<Loss> find_loss(const Pass& pass) {
   if (all.empty()) return std::nullopt;
   merge_report(pass, all);
   const auto culprit = std::ranges::min_element(all, {}, blame_order);
-  Loss loss{culprit->kind, culprit->failure, culprit->confirms, std::nullopt};
+  Loss loss{culprit->kind, culprit->failure, {}, std::nullopt};
+  loss.confirms.assign(culprit->confirms.begin(), culprit->confirms.end());
+  // The view of pods may be ahead of that of the record, in which the leader has just named the
+  // culprit or a newer checkpoint.
+  if (pass.group != nullptr) {
+    loss.confirms.push_back(ConfirmRecord{pass.group->meta.resource_version});
+  }
   loss.failure.attempt = pass.job.status.attempt;
   // The launchers' clocks order the failures; the back-off is anchored on ours.
   loss.failure.time = pass.now;

@@ -22,7 +22,7 @@ enum class LossKind {
 struct Loss {
   LossKind kind = LossKind::kFault;
   api::Failure failure;
-  std::vector<ConfirmGone> confirms;  // to be read before this is believed
+  std::vector<Action> confirms;  // to be read before this is believed
   std::optional<TimePoint>
       wait_until;  // only victims so far: the culprit's report may be under way
 };

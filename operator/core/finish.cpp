@@ -34,13 +34,13 @@ void write_end(Pass& pass, const char* type, const std::string& reason,
 }  // namespace
 
 bool has_succeeded(const Pass& pass) {
-  if (pass.job.status.attempt == 0 || pass.pods.succeeded == 0) return false;
   const bool is_finished = pass.report != nullptr && pass.report->is_finished;
+  if (pass.job.status.attempt == 0 || (pass.pods.succeeded == 0 && !is_finished)) return false;
   for (int slot = 0; slot < pass.size(); ++slot) {
     const PodView* pod = pass.pods.at(slot);
     // The gang passed its closing barrier; a pod that was tidied away afterwards changes nothing.
     if (pod == nullptr && is_finished && pass.pods.active == 0) continue;
-    if (pod == nullptr || pod->phase != PodPhase::kSucceeded) return false;
+    if (pod == nullptr || outcome_of(*pod) != Outcome::kSucceeded) return false;
   }
   return true;
 }

@@ -195,7 +195,9 @@ WorkerGroupSpec group_spec(const Pass& pass) {
 void run_gang(Pass& pass) {
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
   if (has_name_conflict(pass)) return;
-  const auto& refusal = needs_creation(pass) ? pass.seen.refusal : std::nullopt;
+  const bool is_refused = needs_creation(pass) && pass.seen.refusal &&
+                          pass.seen.refusal->generation == pass.job.meta.generation;
+  const auto& refusal = is_refused ? pass.seen.refusal : std::nullopt;
   if (refusal) say_refusal(pass, *refusal);
   if (refusal && pass.now_exact < refusal->retry_at) return pass.wake(refusal->retry_at);
   if (!ensure_record(pass)) return;

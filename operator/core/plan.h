@@ -35,8 +35,9 @@ struct Refusal {
   std::string message;  // the server's sentence
   bool is_leftover =
       false;  // the obstacle belongs to a deleted job of the same name and will be collected
-  std::string reason;  // Rejected, Forbidden, NameConflict
-  TimePoint retry_at;  // creations wait until then
+  std::string reason;           // Rejected, Forbidden, NameConflict
+  TimePoint retry_at;           // creations wait until then
+  std::int64_t generation = 0;  // of the job it was refused for: a changed spec is tried at once
   bool operator==(const Refusal&) const = default;
 };
 

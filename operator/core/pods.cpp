@@ -47,6 +47,12 @@ bool is_terminal(const api::PodView& pod) {
   return pod.phase == api::PodPhase::kSucceeded || pod.phase == api::PodPhase::kFailed;
 }
 
+Outcome outcome_of(const api::PodView& pod) {
+  if (pod.exit_code) return *pod.exit_code == 0 ? Outcome::kSucceeded : Outcome::kFailed;
+  if (pod.phase == api::PodPhase::kSucceeded) return Outcome::kSucceeded;
+  return pod.phase == api::PodPhase::kFailed ? Outcome::kFailed : Outcome::kNone;
+}
+
 bool is_terminating(const api::PodView& pod) { return pod.meta.deletion_time.has_value(); }
 
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid) {
@@ -73,9 +79,10 @@ PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
     buckets.attempt_max = std::max(buckets.attempt_max, identity->attempt);
     if (identity->attempt == attempt) {
       buckets.current.push_back({pod, *identity});
-      if (pod->phase == api::PodPhase::kSucceeded) ++buckets.succeeded;
+      const Outcome outcome = outcome_of(*pod);
+      if (outcome == Outcome::kSucceeded) ++buckets.succeeded;
       if (!is_terminal(*pod)) ++buckets.active;
-      if (!is_terminal(*pod) && pod->is_ready && !is_terminating(*pod)) ++buckets.ready;
+      if (outcome == Outcome::kNone && pod->is_ready && !is_terminating(*pod)) ++buckets.ready;
     } else {
       buckets.previous.push_back({pod, *identity});
       if (!is_terminal(*pod)) ++buckets.previous_active;

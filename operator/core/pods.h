@@ -29,6 +29,10 @@ struct Worker {
 
 bool is_terminal(
     const api::PodView& pod);  // Succeeded or Failed: its containers have ended for good
+// How the worker's part ended. The launcher's exit code is what counts: a container beside it may
+// run on (the pod then stays Running), or fail.
+enum class Outcome { kNone, kSucceeded, kFailed };
+Outcome outcome_of(const api::PodView& pod);
 bool is_terminating(
     const api::PodView& pod);  // has a deletion time; counts as present until terminal or gone
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid);

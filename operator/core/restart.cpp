@@ -61,6 +61,20 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
   return std::min(wait, policy.backoff_max);
 }
 
+namespace {
+
+// Attempt after attempt is taken away before the gang has run: wait as long as it has not run,
+// which doubles each time. A gang that ran until now is not held up.
+std::chrono::seconds time_without_gang(const Pass& pass, TimePoint failed_at) {
+  const Condition* running = find_condition(pass.next, condition::kRunning);
+  if (running == nullptr || !running->last_transition_time) return std::chrono::seconds{0};
+  const auto time =
+      std::chrono::floor<std::chrono::seconds>(failed_at - *running->last_transition_time);
+  return std::clamp(time, std::chrono::seconds{0}, pass.policy.backoff_max);
+}
+
+}  // namespace
+
 std::optional<TimePoint> creation_time(const Pass& pass) {
   const auto& failure = pass.next.last_failure;
   const bool is_after_failure = failure && failure->time &&
@@ -68,7 +82,7 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
                                 is_true(pass.next, condition::kRestarting);
   if (!is_after_failure) return std::nullopt;
   const auto wait = backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
-  return *failure->time + wait;
+  return *failure->time + std::max(wait, time_without_gang(pass, *failure->time));
 }
 
 void handle_loss(Pass& pass, const Loss& loss) {
@@ -81,7 +95,7 @@ void handle_loss(Pass& pass, const Loss& loss) {
                                "; waiting for the report of who failed first");
     return;
   }
-  pass.confirms = std::vector<Action>(loss.confirms.begin(), loss.confirms.end());
+  pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;
   count_progress(pass, loss.kind);
   const std::string what = sentence(loss.failure);

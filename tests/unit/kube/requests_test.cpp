@@ -87,7 +87,8 @@ TEST_CASE("requests: the code of an answer says what to do next", "[kube][B14]")
   };
   const Row rows[] = {
       {&get, 400, "BadRequest", Code::kInvalid},
-      {&get, 401, "Unauthorized", Code::kForbidden},
+      {&get, 401, "Unauthorized", Code::kUnavailable},
+      {&post, 401, "Unauthorized", Code::kUnavailable},
       {&post, 403, "Forbidden", Code::kForbidden},
       {&get, 404, "NotFound", Code::kNotFound},
       {&post, 409, "AlreadyExists", Code::kAlreadyExists},
@@ -153,4 +154,16 @@ TEST_CASE("requests: resourceVersions compare as numbers of any length", "[kube]
   CHECK(!is_at_least("", "1"));
   CHECK(is_at_least("340282366920938463463374607431768211457",
                     "340282366920938463463374607431768211456"));
+}
+
+TEST_CASE("requests: text that is no UTF-8 goes out with replacement characters", "[kube]") {
+  const std::string half = "caf\xc3";
+  const json object = {{"message", half}};
+  CHECK(create_request(resources::kEvents, "n", object).body ==
+        "{\"message\":\"caf\xef\xbf\xbd\"}");
+  CHECK(merge_patch_request(resources::kPods, "n", "p", object).body ==
+        "{\"message\":\"caf\xef\xbf\xbd\"}");
+  const auto answer = read_response(get_request(resources::kPods, "n", "p"), {418, half, {}});
+  REQUIRE_FALSE(answer);
+  CHECK(json(answer.error().message).dump().ends_with("caf\xef\xbf\xbd\""));
 }

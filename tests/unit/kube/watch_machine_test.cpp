@@ -207,7 +207,7 @@ TEST_CASE("watch_machine: a server that asks for patience gets it", "[kube]") {
 }
 
 TEST_CASE("watch_machine: refused or unknown kinds are listed again later", "[kube]") {
-  for (const int code : {401, 403, 404, 400}) {
+  for (const int code : {403, 404, 400}) {
     CAPTURE(code);
     WatchView view;
     sync(view, "10", {});
@@ -217,6 +217,14 @@ TEST_CASE("watch_machine: refused or unknown kinds are listed again later", "[ku
     CHECK(view.machine.on_wait_over().kind == Kind::kSend);
     CHECK(view.take() == "");
   }
+}
+
+TEST_CASE("watch_machine: while authentication is out the view stays where it is", "[kube]") {
+  WatchView view;
+  sync(view, "10", {});
+  CHECK(view.machine.on_stream_end(status(401, "x"), milliseconds{1}).kind == Kind::kWait);
+  CHECK(has(view.machine.on_wait_over(), "resourceVersion=10"));
+  CHECK(view.take() == "");
 }
 
 TEST_CASE("watch_machine: lines that are no events end the stream, not the process",

@@ -75,7 +75,9 @@ void Cluster::start_operator() {
   loop =
       std::make_unique<controller::ControllerLoop>(*this, clock, Random{3}, log_, inbox_, options);
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
-    auto watch = store_.begin_watch(kube::watch_request(resource_of(kind), "", {}));
+    kube::WatchOptions watch_options;
+    if (kind == Kind::kPod) watch_options.label_selector = "app.kubernetes.io/managed-by=pawl";
+    auto watch = store_.begin_watch(kube::watch_request(resource_of(kind), "", watch_options));
     PAWL_CHECK(watch.has_value(), "the store refuses a watch");
     watches_[kind] = *watch;
     post_events(kind, store_.read_watch(watches_[kind]));

@@ -261,3 +261,45 @@ TEST_CASE("controller: each plan with something to do says why in one log line",
   CHECK(line["job"] == "gpt");
   CHECK(line["why"] == "Starting: starting 2 workers");
 }
+
+TEST_CASE("controller: a long message of a foreign tongue goes out whole characters",
+          "[controller]") {
+  Cluster cluster;
+  cluster.create_job("gpt", 1);
+  cluster.settle(seconds{30});
+  std::string words;
+  for (int i = 0; i < 600; ++i) words += "\xc3\xa9";
+  cluster.set_pod_status("gpt-1-0-0",
+                         {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", words}});
+  cluster.settle(seconds{60});
+  CHECK(status_of(cluster, "gpt")["attempt"] == 2);
+  bool is_told = false;
+  for (const json& event : cluster.all(resources::kEvents)) {
+    is_told = is_told || event["reason"] == "Restarting";
+    CHECK_NOTHROW(event.dump());
+  }
+  CHECK(is_told);
+}
+
+TEST_CASE("controller: a label or owner that somebody took away is given back",
+          "[controller][B25]") {
+  const json no_label = {{"metadata", {{"labels", {{"app.kubernetes.io/managed-by", "me"}}}}}};
+  const json no_owner = {{"metadata", {{"ownerReferences", nullptr}}}};
+  for (const json& edit : {no_label, no_owner}) {
+    INFO(edit.dump());
+    Cluster cluster;
+    cluster.create_job("gpt", 2);
+    cluster.settle(seconds{30});
+    const std::string uid = cluster.get(resources::kPods, "gpt-1-0-0")["metadata"]["uid"];
+    cluster.call(kube::merge_patch_request(resources::kPods, "team", "gpt-1-0-0", edit));
+    cluster.settle(seconds{60});
+    const json meta = cluster.get(resources::kPods, "gpt-1-0-0")["metadata"];
+    CHECK(meta["uid"] == uid);
+    CHECK(meta["labels"]["app.kubernetes.io/managed-by"] == "pawl");
+    CHECK(meta["ownerReferences"].size() == 1);
+    CHECK(status_of(cluster, "gpt")["attempt"] == 1);
+    cluster.finish_pods();
+    cluster.settle(seconds{60});
+    check_complete(cluster, "gpt");
+  }
+}

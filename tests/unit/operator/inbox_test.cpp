@@ -79,3 +79,15 @@ TEST_CASE("gate: a deleted pod must terminate or be gone", "[controller][B05]") 
   cache.apply(pod_change("a-1-0-0", "u", true));
   CHECK(gate.is_open(key, cache, {}));
 }
+
+TEST_CASE("inbox: a deletion that swallowed another leaves nothing behind", "[controller][B13]") {
+  Inbox inbox;
+  Cache cache;
+  cache.apply(pod_change("a-1-0-0", "old"));
+  // One burst: the owner sees only the last of them.
+  inbox.post(pod_gone("a-1-0-0", "old"));
+  inbox.post(pod_change("a-1-0-0", "new"));
+  inbox.post(pod_gone("a-1-0-0", "new"));
+  for (const Change& change : inbox.take().changes) cache.apply(change);
+  CHECK(cache.size() == 0);
+}

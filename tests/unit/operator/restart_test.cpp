@@ -99,10 +99,12 @@ TEST_CASE("restart: a pod that vanished is looked for before it is believed lost
   const api::PodView pod = world.pod(0);
   world.pods.erase(pod.meta.name);
   const core::Plan plan = world.plan();
-  REQUIRE(plan.actions.size() >= 2);
+  REQUIRE(plan.actions.size() >= 3);
   CHECK(std::get<core::ConfirmGone>(plan.actions[0]) ==
         core::ConfirmGone{core::ObjectKind::kPod, pod.meta.name, pod.meta.uid});
-  CHECK(std::get<core::PatchStatus>(plan.actions[1]).after.attempt == 2);
+  CHECK(std::get<core::ConfirmRecord>(plan.actions[1]).resource_version ==
+        world.group->meta.resource_version);
+  CHECK(std::get<core::PatchStatus>(plan.actions[2]).after.attempt == 2);
   // It is still there; the cache was behind: nothing happens.
   world.pods[pod.meta.name] = pod;
   CHECK_FALSE(world.apply(plan.actions[0]));
@@ -251,6 +253,65 @@ TEST_CASE("restart: counted restarts wait longer each time, by a wake-up", "[cor
   CHECK(world.pods.empty());
   CHECK(world.job.status.phase == "Restarting");
   CHECK(world.plan().wake_up == failed_at + seconds{1});
+}
+
+TEST_CASE("restart: a loss is not judged by a record that has moved on", "[core][B04]") {
+  World world(1);
+  world.settle();
+  world.fail(0, 75, "Victim");
+  const core::Plan plan = world.plan();
+  world.report(1000, 1000);  // the leader's last words, which this plan has not seen
+  CHECK_FALSE(world.apply(plan.actions[0]));
+  CHECK(world.job.status.attempt == 1);
+}
+
+TEST_CASE("restart: a gang that is taken away before it runs waits longer each time",
+          "[core][B43]") {
+  World world(1);
+  world.settle();
+  std::vector<std::int64_t> waits;
+  for (int i = 0; i < 10; ++i) {
+    world.now += seconds{1};
+    world.delete_pod(0);
+    world.finish_terminating();
+    world.is_kubelet_on = false;  // the next one is not even started
+    const TimePoint deleted_at = world.now;
+    world.settle();
+    for (int wait = 0; wait < 120 && world.pods.empty(); ++wait) {
+      world.now += seconds{1};
+      world.settle();
+    }
+    REQUIRE(world.pods.size() == 1);
+    waits.push_back((world.now - deleted_at) / seconds{1});
+  }
+  CHECK(waits == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 60, 60, 60, 60});
+}
+
+TEST_CASE("restart: the worker's exit counts, not that of a container beside it", "[core][I5]") {
+  for (const int code : {0, 1}) {
+    INFO("exit code " << code);
+    World world(2);
+    world.settle();
+    // The log shipper runs on: the pod's phase stays Running.
+    for (const int slot : {0, 1}) {
+      world.pod(slot).exit_code = code;
+      world.pod(slot).is_ready = false;
+    }
+    world.settle(seconds{60});
+    if (code == 0) {
+      CHECK(world.job.status.phase == "Complete");
+      CHECK(world.live_pods() == 0);
+    } else {
+      CHECK(world.job.status.restarts.counted == 1);
+      CHECK(world.job.status.attempt == 2);
+    }
+  }
+  World world(1);
+  world.settle();
+  world.pod(0).phase = api::PodPhase::kFailed;  // the sidecar failed, the worker did not
+  world.pod(0).exit_code = 0;
+  world.settle(seconds{60});
+  CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/1 live 0");
 }
 
 TEST_CASE("restart: nothing is created while an older pod may still run", "[core][I4][B29]") {

@@ -142,8 +142,12 @@ TEST_CASE("start: a refusal is told, creation is tried again later, and then for
   World world(2);
   world.is_kubelet_on = false;
   world.apply(world.plan().actions[0]);
-  world.refusal = core::Refusal{"create Pod gpt-1-0-0", "exceeded quota: team", false, "Forbidden",
-                                world.now + std::chrono::seconds{5}};
+  world.refusal = core::Refusal{"create Pod gpt-1-0-0",
+                                "exceeded quota: team",
+                                false,
+                                "Forbidden",
+                                world.now + std::chrono::seconds{5},
+                                world.job.meta.generation};
   world.settle();
   CHECK(world.job.status.phase == "Stalled");
   CHECK(world.job.status.message == "create Pod gpt-1-0-0 was refused: exceeded quota: team");
@@ -155,6 +159,22 @@ TEST_CASE("start: a refusal is told, creation is tried again later, and then for
   world.settle(std::chrono::seconds{60});
   CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
   CHECK(world.condition("Stalled") == "False");
+}
+
+TEST_CASE("start: a spec that was changed after a refusal is tried at once", "[core][I14]") {
+  World world(2);
+  world.apply(world.plan().actions[0]);
+  world.refusal = core::Refusal{"create Pod gpt-1-0-0",
+                                "exceeded quota: team",
+                                false,
+                                "Forbidden",
+                                world.now + std::chrono::seconds{60},
+                                world.job.meta.generation};
+  world.settle();
+  CHECK(world.pods.empty());
+  world.set_spec([](auto& spec) { spec.replicas = 1; });
+  world.settle();
+  CHECK(world.pods.size() == 1);
 }
 
 TEST_CASE("success: Complete only when every member succeeded", "[core][I9]") {
@@ -182,6 +202,16 @@ TEST_CASE("success: a pod tidied away after the closing barrier changes nothing"
   world.pods.erase("gpt-1-0-0");
   world.settle();
   CHECK(world.job.status.phase == "Complete");
+}
+
+TEST_CASE("success: so do all of them, while the operator was away", "[core][I9]") {
+  World world(2);
+  world.settle();
+  world.report(1000);
+  world.group->status.is_finished = true;
+  world.pods.clear();
+  world.settle();
+  CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/2 live 0");
 }
 
 TEST_CASE("end: terminal is final, also against pods that appear late", "[core][I10][B27]") {

@@ -32,6 +32,9 @@ struct Applier {
     const auto found = world.pods.find(action.name);
     return found == world.pods.end() || found->second.meta.uid != action.uid;
   }
+  bool operator()(const core::ConfirmRecord& action) const {
+    return world.group && world.group->meta.resource_version == action.resource_version;
+  }
   bool operator()(const core::PatchStatus& action) const {
     if (action.resource_version != world.job.meta.resource_version) return false;
     patch_status(action);
