@@ -21,17 +21,19 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> words
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return text == word; });
 }
 
+// As kubectl reads YAML: 1.1, where 0644 is octal.
 std::optional<std::int64_t> parse_integer(const std::string& text) {
   int base = 10;
   std::string digits = text;
-  if (digits.rfind("0o", 0) == 0 || digits.rfind("0x", 0) == 0) {
-    base = digits[1] == 'o' ? 8 : 16;
-    digits = digits.substr(2);
-    if (!digits.empty() && digits.front() == '-') return std::nullopt;
-  } else if (!digits.empty() && digits.front() == '+') {
-    digits = digits.substr(1);
-    if (!digits.empty() && digits.front() == '-') return std::nullopt;
+  const bool is_negative = !digits.empty() && digits.front() == '-';
+  if (is_negative || (!digits.empty() && digits.front() == '+')) digits.erase(0, 1);
+  if (digits.size() > 1 && digits.front() == '0') {
+    const char letter = digits[1];
+    base = letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
+    digits.erase(0, letter == 'x' || letter == 'b' || letter == 'o' ? 2 : 1);
   }
+  if (!digits.empty() && (digits.front() == '-' || digits.front() == '+')) return std::nullopt;
+  if (is_negative) digits.insert(digits.begin(), '-');
   std::int64_t value = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value, base);
@@ -112,10 +114,19 @@ class Converter {
     const std::string text = node.Scalar();
     if (node.Tag() != kPlainTag) return nlohmann::json(text);
     if (is_one_of(text, {"", "~", "null", "Null", "NULL"})) return nlohmann::json(nullptr);
-    if (is_one_of(text, {"true", "True", "TRUE"})) return nlohmann::json(true);
-    if (is_one_of(text, {"false", "False", "FALSE"})) return nlohmann::json(false);
-    if (const auto integer = parse_integer(text)) return nlohmann::json(*integer);
-    if (const auto number = parse_float(text)) return nlohmann::json(*number);
+    // The words of YAML 1.1, which kubectl takes for booleans.
+    if (is_one_of(text,
+                  {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"})) {
+      return nlohmann::json(true);
+    }
+    if (is_one_of(text,
+                  {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"})) {
+      return nlohmann::json(false);
+    }
+    std::string digits = text;
+    if (text.front() != '.' && text.front() != '_') std::erase(digits, '_');
+    if (const auto integer = parse_integer(digits)) return nlohmann::json(*integer);
+    if (const auto number = parse_float(digits)) return nlohmann::json(*number);
     if (is_one_of(text, {".inf", "-.inf", "+.inf", ".Inf", "-.Inf", ".INF", "-.INF", ".nan", ".NaN",
                          ".NAN"})) {
       return fail(Code::kInvalid,

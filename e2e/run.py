@@ -7,6 +7,7 @@ in a namespace of its own that enforces the restricted Pod Security Standard. Th
 import argparse
 import importlib
 import pathlib
+import signal
 import sys
 import time
 import traceback
@@ -60,6 +61,8 @@ def main():
     chosen = [(name, function) for name, function in scenarios(options.long)
               if not options.only or any(name.startswith(prefix) for prefix in options.only)]
     passed = failed = 0
+    # A cancelled run takes its cluster down, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if not options.reuse:
             install.bring_up()

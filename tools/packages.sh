@@ -21,7 +21,7 @@ done
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || {
-    echo "missing Debian packages: ${missing[*]}; run as root: apt-get install ${missing[*]}" >&2
+    echo "missing Debian packages: ${missing[*]}; run this as root once: $0 $*" >&2
     exit 1
   }
   as_root=(sudo)
@@ -32,13 +32,17 @@ if [ "${VERSION_CODENAME:-}" != bookworm ]; then
   exit 1
 fi
 
-# The backports suite lives on the mirror that already serves the release.
+# The backports suite lives on the mirror that already serves the release, and is signed by the same keys. Known from the
+# configured sources alone: a fresh image has no lists yet.
 if [ ${#from_backports[@]} -gt 0 ]; then
-  list=/etc/apt/sources.list.d/pawl-backports.list
-  mirror=$("${as_root[@]}" apt-get indextargets --format '$(CODENAME) $(SITE)' 'Created-By: Packages' |
-    awk -v release="$VERSION_CODENAME" '$1 == release { print $2; exit }')
-  [ -n "$mirror" ] || { echo "no apt source for $VERSION_CODENAME is configured" >&2; exit 1; }
-  echo "deb $mirror $VERSION_CODENAME-backports main" | "${as_root[@]}" tee "$list" >/dev/null
+  sources=$(apt-get indextargets --no-release-info --format '$(RELEASE) $(SITE) $(SIGNED_BY)' 'Created-By: Packages')
+  if ! grep -q "^$VERSION_CODENAME-backports " <<<"$sources"; then
+    read -r _ mirror keys <<<"$(grep -m1 "^$VERSION_CODENAME " <<<"$sources" || true)"
+    case "${keys:-}" in '$('*) keys= ;; esac  # no such option
+    [ -n "${mirror:-}" ] || { echo "no apt source for $VERSION_CODENAME is configured" >&2; exit 1; }
+    echo "deb ${keys:+[signed-by=$keys] }$mirror $VERSION_CODENAME-backports main" |
+      "${as_root[@]}" tee /etc/apt/sources.list.d/pawl-backports.list >/dev/null
+  fi
 fi
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get -qq update

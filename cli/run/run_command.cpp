@@ -43,6 +43,20 @@ std::string run_folder_of(const RunOptions& options, const nlohmann::json& job, 
   return fs::absolute("pawl-runs/" + name + "-" + time).string();
 }
 
+// Two runs that start in the same second must not share their folder.
+Status claim_folder(std::string& folder, bool is_chosen) {
+  std::error_code error;
+  fs::create_directories(is_chosen ? fs::path{folder} : fs::path{folder}.parent_path(), error);
+  if (error) return fail(Code::kInvalid, "cannot make " + folder + ": " + error.message());
+  if (is_chosen) return {};
+  const std::string base = folder;
+  for (int n = 2; !fs::create_directory(folder, error); ++n) {
+    if (error) return fail(Code::kInvalid, "cannot make " + folder + ": " + error.message());
+    folder = base + "-" + std::to_string(n);
+  }
+  return {};
+}
+
 Result<Prepared> prepare(const RunOptions& options, TimePoint now) {
   Prepared prepared;
   PAWL_TRY(job, read_job_file(options.job_file));
@@ -58,6 +72,7 @@ Result<Prepared> prepare(const RunOptions& options, TimePoint now) {
   const bool is_named = job["metadata"].contains("name") && job["metadata"]["name"].is_string();
   prepared.run_folder =
       run_folder_of(options, is_named ? job : nlohmann::json{{"metadata", {{"name", "job"}}}}, now);
+  PAWL_TRY_VOID(claim_folder(prepared.run_folder, !options.run_folder.empty()));
   PAWL_TRY_VOID(fit_to_machine(job, prepared.run_folder, options.texts, prepared.notices));
   prepared.job = std::move(job);
   return prepared;
@@ -92,7 +107,11 @@ int run_command(const RunOptions& options) {
   const RealClock clock;
   auto prepared = prepare(options, clock.now());
   if (!prepared) return refuse({prepared.error().message});
-  if (const auto problems = problems_of(prepared->job); !problems.empty()) return refuse(problems);
+  if (const auto problems = problems_of(prepared->job); !problems.empty()) {
+    std::error_code ignored;
+    fs::remove(prepared->run_folder, ignored);  // the one just made; one with content stays
+    return refuse(problems);
+  }
 
   // Order matters: fork the keeper while there is one thread, block the signals before there are
   // more.
@@ -100,8 +119,6 @@ int run_command(const RunOptions& options) {
   if (!keeper) return refuse({keeper.error().message});
   const Signals signals;
 
-  std::error_code error;
-  fs::create_directories(prepared->run_folder, error);
   const std::string log_path = prepared->run_folder + "/operator.log";
   const auto log_file = std::make_shared<os::Fd>(
       ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

@@ -83,8 +83,14 @@ int Session::follow(std::optional<Chaos> chaos) {
       display_.say("Failed: the process that keeps the workers was killed");
       return kExitFailed;
     }
-    if (observer_.is_job_gone() || (observer_.job() && is_finished(*observer_.job())))
-      return finish();
+    if (observer_.is_job_gone() || (observer_.job() && is_finished(*observer_.job()))) {
+      const int code = finish();
+      if (!chaos) return code;
+      // A drill that struck nobody has shown nothing.
+      display_.say("! chaos: rank " + std::to_string(chaos->rank) + " was not seen at step " +
+                   std::to_string(chaos->step) + ", so nothing was killed");
+      return kExitFailed;
+    }
     if (!chaos) continue;
     if (const auto line = strike(*chaos, observer_, cluster_.node())) {
       display_.tell(*line);

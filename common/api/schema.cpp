@@ -85,6 +85,20 @@ void unknown_field(const std::string& path, std::vector<FieldError>& errors) {
   errors.push_back({path, "unknown field: remove it or correct its spelling"});
 }
 
+// Labels and annotations: texts by name.
+void check_texts(const std::string& path, const json& value, std::vector<FieldError>& errors) {
+  if (value.is_null()) return;
+  if (!value.is_object()) {
+    errors.push_back({path, std::string("must be an object; you wrote ") + type_name(value)});
+    return;
+  }
+  for (const auto& [name, text] : value.items()) {
+    if (text.is_string()) continue;
+    errors.push_back({child_path(path, name), std::string("must be a string; you wrote ") +
+                                                  type_name(text) + ": put it in quotes"});
+  }
+}
+
 }  // namespace
 
 Schema::Schema(const char* kind) : table_(json::parse(kSchemaTable)), kind_(kind) {}
@@ -115,6 +129,7 @@ std::vector<FieldError> Schema::check(const json& object) const {
   if (object.contains("metadata") && object["metadata"].is_object()) {
     for (const auto& [name, value] : object["metadata"].items()) {
       if (!is_metadata_field(name)) unknown_field("metadata." + name, errors);
+      if (name == "labels" || name == "annotations") check_texts("metadata." + name, value, errors);
     }
   }
   check_value(root, object, "", errors);

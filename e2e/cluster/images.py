@@ -55,7 +55,7 @@ def ensure_base_image() -> None:
     build then is the same as with the published image and needs no registry."""
     if image_id(BASE_IMAGE):
         return
-    archive = names.cache_dir() / "base" / "bookworm-minbase.tar"
+    archive = names.cache_dir() / "base" / "bookworm-minbase-2.tar"
     if not archive.exists():
         make_base_archive(archive)
     container = run("buildah", "from", "scratch").strip()
@@ -76,6 +76,9 @@ def make_base_archive(archive: pathlib.Path) -> None:
         run("debootstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", root, debian_mirror())
         (root / "etc/apt/apt.conf.d/no-date-check").write_text('Acquire::Check-Valid-Until "false";\n')
         shutil.rmtree(root / "var/cache/apt/archives")
+        # As in the published image, which comes without lists.
+        shutil.rmtree(root / "var/lib/apt/lists")
+        (root / "var/lib/apt/lists/partial").mkdir(parents=True)
         (root / "var/cache/apt/archives/partial").mkdir(parents=True)
         run("tar", "--numeric-owner", "--exclude=./dev/*", "-cf", partial, "-C", root, ".")
         partial.rename(archive)

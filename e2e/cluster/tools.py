@@ -16,7 +16,8 @@ def check_machine() -> None:
     if os.geteuid() != 0:
         raise SystemExit("nodes need network namespaces and mounts: run as root")
     if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        raise SystemExit("this machine has cgroup v2 only; the nodes are set up for v1 or hybrid")
+        raise SystemExit("this machine has cgroup v2 only, and the nodes need v1 or hybrid: boot with "
+                         "systemd.unified_cgroup_hierarchy=0")
     missing = [program for program in _NEEDED if not shutil.which(program)]
     if missing:
         packages = HERE / "apt-packages.txt"

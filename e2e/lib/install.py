@@ -6,7 +6,9 @@ import shutil
 import sys
 import time
 
-from .kube import CLUSTER, ROOT, cluster, kubectl, run
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from lib.kube import CLUSTER, ROOT, cluster, kubectl, run
 
 IMAGES = {target: f"localhost/pawl-{target}:e2e" for target in ("operator", "launcher", "worker")}
 
@@ -49,3 +51,15 @@ def shared_volume(namespace, with_text=True):
         os.chmod(folder / "text", 0o755)
         os.chmod(target, 0o644)
     return folder
+
+
+def main():
+    """Pawl on the cluster that is up, for trying by hand."""
+    timed("images", build_images)
+    timed("helm install", helm_install)
+    folder = shared_volume("default")
+    print(f"       the claim pawl-data of the namespace default is {folder}")
+
+
+if __name__ == "__main__":
+    main()

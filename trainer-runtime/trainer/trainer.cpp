@@ -14,6 +14,9 @@ using std::chrono::duration;
 using std::chrono::seconds;
 
 constexpr double kProgressSeconds = 1;
+// A new run saves early once: storage that cannot be written shows in seconds, not after the first
+// hour, and a loss in the first minutes does not begin at zero.
+constexpr std::int64_t kFirstSavedStep = 10;
 
 double seconds_between(SteadyPoint from, SteadyPoint to) {
   return duration<double>(to - from).count();
@@ -95,7 +98,8 @@ Result<double> Trainer::compute() {
 
 Result<Trainer::Agreement> Trainer::agree(double loss) {
   PAWL_TRY(orders, parts_.session.poll());
-  const bool is_due = is_leader_ && parts_.clock.steady_now() >= next_checkpoint_;
+  const bool is_first = saved_step_ == 0 && state_.step + 1 == kFirstSavedStep;
+  const bool is_due = is_leader_ && (is_first || parts_.clock.steady_now() >= next_checkpoint_);
   std::array<double, 5> sums{loss, orders.is_stopping ? 1.0 : 0.0, orders.is_saving ? 1.0 : 0.0,
                              is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0,
                              parts_.sink.is_ready() ? 0.0 : 1.0};

@@ -157,6 +157,16 @@ TEST_CASE("validate: a generated name must have room for its suffix", "[api]") {
   CHECK(validate_training_job(job).size() == 1);
 }
 
+TEST_CASE("validate: labels and annotations are texts", "[api]") {
+  json job = samples::torch_job();
+  job["metadata"]["labels"] = {{"team", 1}};
+  CHECK(join_errors(validate_training_job(job)) ==
+        "metadata.labels.team: must be a string; you wrote an integer: put it in quotes");
+  job["metadata"].erase("labels");
+  job["metadata"]["annotations"] = json::array({1});
+  CHECK(validate_training_job(job).size() == 1);
+}
+
 TEST_CASE("validate: what is no object is refused, not a crash", "[api]") {
   for (const json& object : {json(), json(1), json::array(), json::object(), json{{"spec", 1}},
                              json{{"metadata", 1}, {"spec", json::object()}}}) {

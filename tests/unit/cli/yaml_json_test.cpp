@@ -7,7 +7,7 @@ using namespace pawl;
 using namespace pawl::cli;
 using nlohmann::json;
 
-TEST_CASE("yaml_json: scalars get the types of the core schema", "[cli]") {
+TEST_CASE("yaml_json: scalars get the types that kubectl gives them", "[cli]") {
   struct Case {
     std::string yaml;
     json value;
@@ -28,12 +28,17 @@ TEST_CASE("yaml_json: scalars get the types of the core schema", "[cli]") {
       {"null", nullptr},
       {"~", nullptr},
       {"", nullptr},
-      {"yes", "yes"},
-      {"off", "off"},
+      {"yes", true},
+      {"off", false},
+      {"'on'", "on"},
+      {"yesterday", "yesterday"},
+      {"0644", 420},
+      {"-0b11", -3},
+      {"08", 8.0},
       {"\"1\"", "1"},
       {"'true'", "true"},
       {"!!str 1", "1"},
-      {"1_000", "1_000"},
+      {"1_000", 1000},
       {"12:30", "12:30"},
       {"1.2.3", "1.2.3"},
       {"-", json{nullptr}},
