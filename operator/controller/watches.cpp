@@ -41,6 +41,8 @@ Result<Object> decode(Kind kind, const nlohmann::json& object) {
   return fail(Code::kInvalid, "no such kind");
 }
 
+}  // namespace
+
 const kube::Resource& resource_of(Kind kind) {
   switch (kind) {
     case Kind::kJob:
@@ -52,8 +54,6 @@ const kube::Resource& resource_of(Kind kind) {
   }
   return kube::resources::kPods;
 }
-
-}  // namespace
 
 std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, bool is_gone,
                                     Log& log) {

@@ -14,6 +14,9 @@
 
 namespace pawl::controller {
 
+// What the informer of a kind lists and watches.
+const kube::Resource& resource_of(Kind kind);
+
 // A change as the informers post it; nothing if the object cannot be decoded (`log` says why).
 std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, bool is_gone,
                                     Log& log);

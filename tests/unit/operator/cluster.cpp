@@ -9,23 +9,12 @@
 namespace pawl::test {
 
 using controller::Kind;
+using controller::resource_of;
 using nlohmann::json;
 
 namespace {
 
 constexpr char kNamespace[] = "team";
-
-const kube::Resource& resource_of(Kind kind) {
-  switch (kind) {
-    case Kind::kJob:
-      return kube::resources::kTrainingJobs;
-    case Kind::kGroup:
-      return kube::resources::kWorkerGroups;
-    case Kind::kPod:
-      return kube::resources::kPods;
-  }
-  return kube::resources::kPods;
-}
 
 // "POST pods", "PATCH trainingjobs/status".
 std::string summary(const kube::HttpRequest& request) {

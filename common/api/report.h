@@ -1,0 +1,48 @@
+// What a gang reports of itself: progress, checkpoint, failures. The same words stand in
+// WorkerGroup.status (the launchers') and TrainingJob.status (the operator's copy), and in a pod's
+// termination message. Quantities that are not integers are strings, as in the API. Values; any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+
+namespace pawl::api {
+
+struct Progress {
+  std::int64_t step = 0, total_steps = 0;
+  int percent = 0;
+  std::optional<std::int64_t> eta_seconds;
+  std::string loss, samples_per_second, tokens_per_second;  // decimal numbers, "" if unknown
+  std::int64_t epoch = 0;
+  std::optional<TimePoint> time;
+  bool operator==(const Progress&) const = default;
+};
+
+struct CheckpointStatus {
+  std::int64_t step = 0;
+  std::string uri;  // of the checkpoint's directory
+  std::optional<TimePoint> time;
+  std::int64_t size_bytes = 0;
+  std::string digest;      // "sha256:…" of the manifest
+  std::int64_t count = 0;  // published by this job, ever
+  bool operator==(const CheckpointStatus&) const = default;
+};
+
+struct Failure {
+  int rank = -1;  // -1: not known
+  std::string pod, node;
+  std::string pod_uid;
+  std::optional<int> exit_code, signal;
+  std::string cause;  // Error, Signal, OOM, Evicted, NodeLost, Victim, Unknown
+  std::string message;
+  std::string log_tail;
+  std::int64_t attempt = 0;
+  std::optional<TimePoint> time;
+  bool operator==(const Failure&) const = default;
+};
+
+}  // namespace pawl::api

@@ -1,0 +1,83 @@
+// WorkerGroup as a value: the channel between the operator (spec) and the launchers of one gang
+// (status). What crds/workergroups.yaml describes, decoded; the JSON codec is in codec.h. Any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/api/meta.h"
+#include "common/api/report.h"
+
+namespace pawl::api {
+
+struct EligiblePod {
+  int slot = 0;
+  std::string name, uid;  // uid is empty between the persisted intent and the creation
+  int n = 0;              // incarnation of the slot
+  int order = 0;          // who claims first; lowest stands first
+  bool operator==(const EligiblePod&) const = default;
+};
+
+struct WorkerGroupSpec {
+  std::int64_t attempt = 0;
+  int min_members = 0, target_members = 0;
+  std::vector<EligiblePod> pods;
+  std::int64_t checkpoint_now =
+      0;  // a counter: each increase asks for one checkpoint, then the gang keeps running
+  bool is_stopping = false;  // checkpoint, then leave with kExitDrained (suspend)
+  int report_seconds = 10;
+  bool operator==(const WorkerGroupSpec&) const = default;
+};
+
+struct MemberRef {
+  std::string uid, start;  // start: random id of this launcher process; (uid, start) identifies it
+  bool operator==(const MemberRef&) const = default;
+};
+
+struct Leader {
+  MemberRef ref;
+  std::string address;      // "10.0.0.1:41000", of the launcher's TLS listener
+  std::string fingerprint;  // SHA-256 of its ephemeral certificate (DER), hex
+  bool operator==(const Leader&) const = default;
+};
+
+struct Member {
+  MemberRef ref;
+  std::string address;
+  int rank =
+      0;  // of the member in the gang (0 … members-1); process ranks follow from processesPerWorker
+  bool operator==(const Member&) const = default;
+};
+
+struct LineageEntry {
+  std::int64_t attempt = 0, generation = 0, start_step = 0;
+  bool operator==(const LineageEntry&) const = default;
+};
+
+struct WorkerGroupStatus {
+  std::int64_t attempt = 0, term = 0, generation = 0;
+  std::optional<Leader> leader;
+  std::vector<Member> members;
+  std::int64_t start_step = 0;
+  std::int64_t base_generation = 0;
+  std::vector<MemberRef> base_members;
+  std::vector<LineageEntry> lineage;  // oldest first, at most 32
+  std::optional<Progress> progress;
+  std::optional<CheckpointStatus> checkpoint;
+  std::vector<Failure> failures;     // at most 16, newest last
+  std::int64_t checkpoint_done = 0;  // the newest checkpointNow that is on storage
+  bool is_finished = false;          // all ranks passed the closing barrier of the last step
+  bool operator==(const WorkerGroupStatus&) const = default;
+};
+
+struct WorkerGroup {
+  ObjectMeta meta;
+  WorkerGroupSpec spec;
+  WorkerGroupStatus status;
+  bool operator==(const WorkerGroup&) const = default;
+};
+
+}  // namespace pawl::api
