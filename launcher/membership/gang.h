@@ -64,6 +64,9 @@ class Gang {
   void drive_checkpoints();
   void drive_requests();
   void drive_end();
+  // A higher attempt has a gang, or is asked for.
+  bool is_taken_over() const;
+  bool is_superseded() const;
   void end(StopReason reason, bool is_saving, const std::string& why);
   void fail_gang(api::Failure failure);
   api::WorkerGroupStatus desired() const;

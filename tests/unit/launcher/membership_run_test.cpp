@@ -361,3 +361,53 @@ TEST_CASE("membership: storage that cannot be read is tried again, and never tak
   world.pass(6s);
   CHECK(world.status().start_step == 30);
 }
+
+TEST_CASE("membership: a save under way is published although the operator asks for a new attempt",
+          "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 10);
+  world.give(1, TerminationAsked{});
+  world.settle();
+  const auto next_attempt = [](api::WorkerGroupSpec& spec) {
+    spec.attempt = 2;
+    for (auto& pod : spec.pods) pod.uid.clear();
+  };
+  bool is_published = true;
+  SECTION("it was asked for while the trainers finish their step") {
+    world.edit_spec(next_attempt);
+  }
+  SECTION("and another gang has begun: what is sealed now is off the lineage") {
+    world.record.status.attempt = 2;
+    world.edit_spec(next_attempt);
+    is_published = false;
+  }
+  const std::size_t writes = world.writes.size();
+  report(world, 11);
+  seal_all(world, 11);
+  world.obey_stops();
+  world.pass(1s);
+  CHECK(world.published ==
+        (is_published ? std::vector<std::int64_t>{11} : std::vector<std::int64_t>{}));
+  CHECK(world.writes.size() == writes);  // those would be refused
+  // Nobody waits for what cannot come.
+  CHECK(world.node(0).exit_code == api::kExitRetry);
+  CHECK(world.node(1).exit_code == api::kExitDrained);
+}
+
+TEST_CASE("membership: a checkpoint that is whole is published by a gang that is told it is void",
+          "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 10);
+  world.is_api_down = true;  // the read before the manifest waits
+  seal_all(world, 10);
+  world.pass(100ms);
+  world.edit_spec([](api::WorkerGroupSpec& spec) { spec.attempt = 2; });
+  world.is_api_down = false;
+  world.pass(100ms);
+  world.obey_stops();
+  world.pass(1s);
+  CHECK(world.published == std::vector<std::int64_t>{10});
+  CHECK(world.node(0).exit_code == api::kExitRetry);
+}
