@@ -95,12 +95,17 @@ struct Selection {
                                  // are renamed "bad-…"
 };
 
-// The newest checkpoint of job_uid that is complete, on the lineage and verified byte by byte;
-// never an error while a valid one can be read. An error only when none was found and storage
-// failed on one that may be valid: whoever takes that for "none" would start from step 0. An empty
-// lineage accepts every checkpoint of job_uid.
+// The newest checkpoint of job_uid that is complete, on the lineage and verified byte by byte. What
+// is corrupt is passed over. An error when storage failed on a newer one that may be valid: whoever
+// took the older one, or none, would cut the newer one off the lineage. An empty lineage accepts
+// every checkpoint of job_uid.
+//
+// `published` is the folder of a checkpoint that is known to have been published, "" for none. If
+// it is on the lineage, nothing older is selected, unless it is corrupt, or lies quarantined
+// already: it is Unavailable that it is missing, for a volume may not be mounted.
 Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
-                                const std::vector<LineagePoint>& lineage);
+                                const std::vector<LineagePoint>& lineage,
+                                const std::string& published = "");
 // Reads every shard, 1 MiB at a time. Corrupt: a shard is missing or differs; other codes: it could
 // not be read.
 Status verify(const store::Store& store, const std::string& folder, const Manifest& manifest);

@@ -218,7 +218,8 @@ void Gang::prepare_commit() {
   if (!is_selected_ && !uses_storage) is_selected_ = true;
   if (!is_selected_ && !is_selecting_ && (!select_at_ || ctx_.now.steady >= *select_at_)) {
     is_selecting_ = true;
-    ctx_.act(SelectCheckpoint{ctx_.record->status.lineage});
+    const auto& published = ctx_.record->status.checkpoint;
+    ctx_.act(SelectCheckpoint{ctx_.record->status.lineage, published ? published->uri : ""});
   }
   const std::vector<PeerId> gang = full_gang();
   if (gang.empty() || !is_selected_ || !writer_.is_free()) return;

@@ -28,6 +28,12 @@ std::vector<checkpoint::LineagePoint> points_of(const std::vector<api::LineageEn
   return points;
 }
 
+// The folder's name if the URI lies in this store. Another place was a person's choice.
+std::string folder_in(const store::Store& store, const std::string& uri) {
+  const std::string root = store.uri_of("") + "/";
+  return uri.starts_with(root) ? uri.substr(root.size()) : "";
+}
+
 // A buffer, mapped for as long as it is being written out.
 class Mapping {
  public:
@@ -113,7 +119,8 @@ void Saver::Impl::select(const SelectCheckpoint& wanted) {
   CheckpointSelected selected;
   const auto opened = storage();
   const auto found =
-      opened ? checkpoint::select_newest(**opened, options_.job_uid, points_of(wanted.lineage))
+      opened ? checkpoint::select_newest(**opened, options_.job_uid, points_of(wanted.lineage),
+                                         folder_in(**opened, wanted.published_uri))
              : Result<checkpoint::Selection>{tl::make_unexpected(opened.error())};
   if (!found) {
     selected.error = found.error().message;

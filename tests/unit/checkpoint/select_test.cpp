@@ -156,7 +156,9 @@ TEST_CASE("select: a newer format is passed over and kept", "[checkpoint]") {
   CHECK(process.store->list_folders("")->size() == 2);
 }
 
-TEST_CASE("select: storage errors never hide a valid one and never look like none",
+// An older one instead would be a step back of the run, and cut the newer one off the lineage for
+// good.
+TEST_CASE("select: storage errors hide nothing: an older one, or none, is not the answer",
           "[checkpoint]") {
   store::MemoryDisk disk;
   const auto process = start(disk);
@@ -167,9 +169,13 @@ TEST_CASE("select: storage errors never hide a valid one and never look like non
     for (int nth = 1; nth <= 12; ++nth) {
       const auto reader = start(disk);
       reader.files->fail({call, nth, EIO});
-      const auto selection = select(*reader.store);
+      const auto selection = select_newest(*reader.store, kJob, {});
       INFO(call << " " << nth);
-      REQUIRE(selection.newest.has_value());
+      if (selection) {
+        REQUIRE(selection->newest->id == CheckpointId{20, 1, 1});
+      } else {
+        REQUIRE(selection.error().code == Code::kIo);
+      }
       REQUIRE(process.store->list_folders("")->size() ==
               2);  // and an error of storage quarantines nothing
     }
@@ -181,6 +187,45 @@ TEST_CASE("select: storage errors never hide a valid one and never look like non
   REQUIRE_FALSE(selection.has_value());
   CHECK(selection.error().code == Code::kIo);
   CHECK(newest(*process.store) == "step-00000020-a01-g0001");
+}
+
+TEST_CASE("select: what the record says was published is not silently gone", "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  const CheckpointId older{10, 1, 1}, newer{20, 1, 1};
+  const std::string published = folder_of(newer);
+  const std::vector<LineagePoint> lineage = {{1, 1, 0}};
+  const auto pick = [&](const std::vector<LineagePoint>& on) {
+    return select_newest(*process.store, kJob, on, published);
+  };
+  SECTION("the volume is not mounted") {
+    CHECK(pick(lineage).error().code == Code::kUnavailable);
+    CHECK(pick({}).error().message.find("is its volume mounted?") != std::string::npos);
+    CHECK(process.store->list_folders("")->empty());
+  }
+  SECTION("only an older one is there, or its manifest is gone") {
+    REQUIRE(save(*process.store, older).has_value());
+    CHECK_FALSE(pick(lineage).has_value());
+    REQUIRE(write_shard(*process.store, newer, 0, 2, bytes_of("part")).has_value());
+    CHECK_FALSE(pick(lineage).has_value());
+    // A run that went on from step 10 has left it behind.
+    CHECK(pick({{1, 1, 0}, {2, 2, 10}})->newest->id == older);
+    // A person has decided.
+    REQUIRE(process.store->put("bad-" + published + "/lost", {}, false).has_value());
+    CHECK(pick(lineage)->newest->id == older);
+  }
+  SECTION("it is there, or a newer one") {
+    REQUIRE(save(*process.store, newer).has_value());
+    CHECK(pick(lineage)->newest->id == newer);
+    REQUIRE(save(*process.store, {30, 1, 1}).has_value());
+    CHECK(pick(lineage)->newest->id == CheckpointId{30, 1, 1});
+  }
+  SECTION("it is corrupt: passed over, also by those who look after a crash") {
+    REQUIRE(save(*process.store, older).has_value());
+    REQUIRE(save(*process.store, newer).has_value());
+    disk.data_of("/data/" + published + "/" + shard_name(0, 2))->at(5) ^= std::byte{1};
+    for (int look = 0; look < 3; ++look) CHECK(pick(lineage)->newest->id == older);
+  }
 }
 
 TEST_CASE("select: a bad one that cannot be renamed is passed over all the same", "[checkpoint]") {

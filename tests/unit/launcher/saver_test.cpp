@@ -62,9 +62,10 @@ struct Desk {
     saver->publish(wanted);
     REQUIRE(run_until(*poller, [&] { return published.size() > before; }));
   }
-  CheckpointSelected select(const std::vector<api::LineageEntry>& lineage) {
+  CheckpointSelected select(const std::vector<api::LineageEntry>& lineage,
+                            const std::string& published_uri = "") {
     const std::size_t before = selected.size();
-    saver->select({lineage});
+    saver->select({lineage, published_uri});
     REQUIRE(run_until(*poller, [&] { return selected.size() > before; }));
     return selected.back();
   }
@@ -141,4 +142,15 @@ TEST_CASE("saver: storage that is not there is an error, not an empty one", "[la
   desk.write(10, 0, 1, kEmptyFile);
   CHECK_FALSE(desk.written.back().error.empty());
   CHECK(desk.written.back().shard.step == 10);
+}
+
+TEST_CASE("saver: a published checkpoint that is not there is an error, and no folder is made",
+          "[launcher]") {
+  Desk desk;
+  std::filesystem::remove_all(desk.folder);
+  const std::string published = "file://" + desk.folder + "/step-00000030-a01-g0001";
+  CHECK(desk.select({{1, 1, 0}}, published).error.find("is not there") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(desk.folder));
+  // A URI that was changed is another place: somebody has chosen it.
+  CHECK(desk.select({{1, 1, 0}}, "file:///elsewhere/step-00000030-a01-g0001").error.empty());
 }
