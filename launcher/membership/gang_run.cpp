@@ -137,8 +137,9 @@ void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
 void Gang::drive_end() {
   // Nothing of a gone job may be published or written any more, nor when another gang runs.
   const bool is_void = end_reason_ == StopReason::kGone || is_taken_over();
-  const bool have_left = std::ranges::all_of(
-      joiners_, [](const auto& entry) { return entry.second.has_left || entry.second.is_lost; });
+  const bool have_left = std::ranges::all_of(joiners_, [this](const auto& entry) {
+    return entry.second.has_left || entry.second.is_lost || !is_ours(entry.second);
+  });
   // Once another attempt is asked for, the API server takes no word of this one.
   const bool is_written =
       is_superseded() || (writer_.is_free() && desired() == ctx_.record->status);
