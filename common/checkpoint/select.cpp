@@ -84,9 +84,11 @@ Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
     return folder == "bad-" + published || folder.starts_with("bad-" + published + "-");
   });
   if (was_bad || (awaited && !is_on_lineage(*awaited, lineage))) awaited.reset();
+  const std::string tag = job_tag(job_uid);
   std::vector<CheckpointId> ids;
   for (const auto& folder : folders) {
-    if (const auto id = parse_folder(folder)) ids.push_back(*id);
+    const auto id = parse_folder(folder);
+    if (id && (id->job.empty() || id->job == tag)) ids.push_back(*id);
   }
   std::sort(ids.begin(), ids.end(), is_newer);
   Selection selection;

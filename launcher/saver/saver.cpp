@@ -97,6 +97,10 @@ class Saver::Impl {
     }
   }
   Result<store::Store*> storage();
+  template <typename Action>
+  checkpoint::CheckpointId id_of(const Action& wanted) const {
+    return {wanted.step, wanted.attempt, wanted.generation, checkpoint::job_tag(options_.job_uid)};
+  }
   Result<ShardDone> write_one(const WriteShard& wanted, const os::Fd& buffer);
 
   const SaverOptions options_;
@@ -141,7 +145,7 @@ Result<ShardDone> Saver::Impl::write_one(const WriteShard& wanted, const os::Fd&
   const Mapping mapping{buffer.get(), wanted.bytes};
   if (!mapping.is_valid())
     return fail(Code::kIo, "mapping a checkpoint buffer: " + os::errno_text());
-  const checkpoint::CheckpointId id{wanted.step, wanted.attempt, wanted.generation};
+  const auto id = id_of(wanted);
   PAWL_TRY(info,
            checkpoint::write_shard(*opened, id, wanted.rank, wanted.world_size, mapping.bytes()));
   return ShardDone{.rank = wanted.rank,
@@ -168,7 +172,7 @@ void Saver::Impl::write(const WriteShard& wanted, const os::Fd& buffer) {
 
 void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   PublishDone done{.step = wanted.step};
-  const checkpoint::CheckpointId id{wanted.step, wanted.attempt, wanted.generation};
+  const auto id = id_of(wanted);
   checkpoint::Manifest manifest{.id = id,
                                 .job_uid = options_.job_uid,
                                 .run_id = options_.job_uid,

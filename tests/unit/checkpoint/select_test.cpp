@@ -68,6 +68,36 @@ TEST_CASE("select: a stale attempt that publishes late is never selected", "[che
         "is not on this run's lineage");
 }
 
+TEST_CASE("select: names with a job's tag and names of before are one order", "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  REQUIRE(save(*process.store, {10, 1, 1}).has_value());
+  REQUIRE(save(*process.store, {20, 1, 1, kTag}).has_value());
+  CHECK(newest(*process.store) == "step-00000020-a01-g0001-11111111");
+  REQUIRE(save(*process.store, {30, 1, 1}).has_value());
+  CHECK(newest(*process.store) == "step-00000030-a01-g0001");
+  // A tag is that of the manifest's job.
+  const CheckpointId foreign{40, 1, 1, "22222222"};
+  REQUIRE(save(*process.store, foreign).has_value());
+  CHECK(read_manifest(*process.store, folder_of(foreign)).error().code == Code::kCorrupt);
+  CHECK(newest(*process.store) == "step-00000030-a01-g0001");
+}
+
+TEST_CASE("checkpoint: a folder's name says step, attempt, generation and job", "[checkpoint]") {
+  const CheckpointId id{1200, 2, 7, "1b4e28ba"};
+  CHECK(folder_of(id) == "step-00001200-a02-g0007-1b4e28ba");
+  CHECK(parse_folder(folder_of(id)) == id);
+  CHECK(parse_folder("step-00001200-a02-g0007") == CheckpointId{1200, 2, 7});
+  for (const char* name : {"step-00001200-a02-g0007-", "step-00001200-a02-g0007-1b4e28b",
+                           "step-00001200-a02-g0007-1B4E28BA", "step-00001200-a02-g0007-1b4e28ba0",
+                           "step-00001200-a02-g0007-1b4e28ba-2", "step-1200-a2-g7-1b4e28ba"}) {
+    CHECK_FALSE(parse_folder(name).has_value());
+  }
+  CHECK(job_tag("1b4e28ba-2fa1-11d2-883f-0016d3cca427") == "1b4e28ba");
+  CHECK(job_tag("run").size() == 8);
+  CHECK(job_tag("run") != job_tag("run2"));
+}
+
 TEST_CASE("select: another job's checkpoints are not adopted", "[checkpoint]") {
   store::MemoryDisk disk;
   const auto process = start(disk);

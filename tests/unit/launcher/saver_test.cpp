@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/os/seqpacket.h"
 #include "launcher/saver/saver.h"
 #include "peer_fixture.h"
@@ -120,7 +121,8 @@ TEST_CASE("saver: what a stale writer published does not push out what the run g
   desk.publish(25, 2, lineage);
   REQUIRE(desk.published.back().error.empty());
   CHECK(desk.select(lineage).step == 25);  // comes after the cleaning up
-  std::filesystem::remove_all(desk.folder + "/step-00000025-a02-g0002");
+  std::filesystem::remove_all(desk.folder + "/step-00000025-a02-g0002-" +
+                              checkpoint::job_tag("job-1"));
   CHECK(desk.select(lineage).step == 20);
 }
 
