@@ -113,7 +113,7 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
   }
   if (started) return;
   log_.error("process_not_started", {{"rank", local_rank}, {"error", started.error().message}});
-  // A command that is not there will not be there next time either.
+  // A command that is not there will not be there next time either; what may pass is tried again.
   const bool is_final = started.error().code == Code::kInvalid;
   feed(ProcessExited{.local_rank = local_rank,
                      .exit_code = is_final ? api::kExitFatal : api::kExitUser,

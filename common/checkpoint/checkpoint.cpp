@@ -19,6 +19,13 @@ bool take_number(std::string_view& text, std::string_view prefix, std::int64_t& 
   return true;
 }
 
+constexpr std::size_t kTagDigits = 8;
+
+bool is_tag(std::string_view text) {
+  return text.size() == kTagDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string padded(std::int64_t number, std::size_t width) {
   const std::string digits = std::to_string(number);
   return std::string(width - std::min(width, digits.size()), '0') + digits;
@@ -28,7 +35,12 @@ std::string padded(std::int64_t number, std::size_t width) {
 
 std::string folder_of(const CheckpointId& id) {
   return "step-" + padded(id.step, 8) + "-a" + padded(id.attempt, 2) + "-g" +
-         padded(id.generation, 4);
+         padded(id.generation, 4) + (id.job.empty() ? "" : "-" + id.job);
+}
+
+std::string job_tag(const std::string& job_uid) {
+  std::string tag = job_uid.substr(0, kTagDigits);
+  return is_tag(tag) ? tag : sha256_hex(job_uid).substr(0, kTagDigits);
 }
 
 std::optional<CheckpointId> parse_folder(const std::string& name) {
@@ -36,7 +48,8 @@ std::optional<CheckpointId> parse_folder(const std::string& name) {
   std::string_view rest = name;
   const bool is_shaped = take_number(rest, "step-", id.step) &&
                          take_number(rest, "-a", id.attempt) &&
-                         take_number(rest, "-g", id.generation) && rest.empty();
+                         take_number(rest, "-g", id.generation);
+  if (rest.starts_with('-') && is_tag(rest.substr(1))) id.job = rest.substr(1);
   // One id has one name: "step-1-a1-g1" is not ours.
   if (!is_shaped || folder_of(id) != name) return std::nullopt;
   return id;
@@ -96,6 +109,7 @@ Result<Manifest> publish(store::Store& store, Manifest manifest) {
   if (!decoded)
     return fail(Code::kInvalid, "this manifest cannot be published: " + decoded.error().message);
   manifest.digest = decoded->digest;
+  decoded->id.job = manifest.id.job;  // stands in the folder's name alone
   if (*decoded != manifest)
     return fail(Code::kInvalid, "this manifest has a field that is not UTF-8");
   for (const auto& shard : manifest.shards) {
@@ -113,8 +127,12 @@ Result<Manifest> read_manifest(const store::Store& store, const std::string& fol
   if (entry.bytes > kManifestBytesMax) return fail(Code::kCorrupt, "the manifest is over 64 MiB");
   PAWL_TRY(bytes, store.get(entry.key));
   PAWL_TRY(manifest, decode_manifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  const auto named = parse_folder(folder);
+  if (named && (named->job.empty() || named->job == job_tag(manifest.job_uid)))
+    manifest.id.job = named->job;
   if (folder_of(manifest.id) != folder) {
-    return fail(Code::kCorrupt, "the manifest is that of " + folder_of(manifest.id));
+    return fail(Code::kCorrupt, "the manifest is that of " + folder_of(manifest.id) + " of job " +
+                                    manifest.job_uid);
   }
   return manifest;
 }

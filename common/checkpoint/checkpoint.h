@@ -3,7 +3,8 @@
 // (attempt, generation, step) lies on the lineage. Used by launcher (writes), trainer (loads) and
 // CLI (lists). Thread-safe where the Store is.
 //
-// Folder name: "step-00001200-a02-g0007". Shard name: "shard-00001-of-00004.safetensors". Manifest:
+// Folder name: "step-00001200-a02-g0007-1b4e28ba", the last part of the job, so that jobs may share
+// a URI; names without it are read. Shard name: "shard-00001-of-00004.safetensors". Manifest:
 // "manifest.json".
 #pragma once
 
@@ -20,8 +21,12 @@ namespace pawl::checkpoint {
 
 struct CheckpointId {
   std::int64_t step = 0, attempt = 0, generation = 0;
+  std::string job = {};  // job_tag() of its UID; "" in names of before there were tags
   bool operator==(const CheckpointId&) const = default;
 };
+
+// The first 8 digits of a UID; of a name that is none, those of its SHA-256.
+std::string job_tag(const std::string& job_uid);
 
 std::string folder_of(const CheckpointId& id);
 std::optional<CheckpointId> parse_folder(const std::string& name);
@@ -95,22 +100,28 @@ struct Selection {
                                  // are renamed "bad-…"
 };
 
-// The newest checkpoint of job_uid that is complete, on the lineage and verified byte by byte;
-// never an error while a valid one can be read. An error only when none was found and storage
-// failed on one that may be valid: whoever takes that for "none" would start from step 0. An empty
-// lineage accepts every checkpoint of job_uid.
+// The newest checkpoint of job_uid that is complete, on the lineage and verified byte by byte. What
+// is corrupt is passed over. An error when storage failed on a newer one that may be valid: whoever
+// took the older one, or none, would cut the newer one off the lineage. An empty lineage accepts
+// every checkpoint of job_uid.
+//
+// `published` is the folder of a checkpoint that is known to have been published, "" for none. If
+// it is on the lineage, nothing older is selected, unless it is corrupt, or lies quarantined
+// already: it is Unavailable that it is missing, for a volume may not be mounted.
 Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
-                                const std::vector<LineagePoint>& lineage);
+                                const std::vector<LineagePoint>& lineage,
+                                const std::string& published = "");
 // Reads every shard, 1 MiB at a time. Corrupt: a shard is missing or differs; other codes: it could
 // not be read.
 Status verify(const store::Store& store, const std::string& folder, const Manifest& manifest);
 
 // Deletes published checkpoints of job_uid beyond the `keep` newest verified ones on the lineage
-// (others on no lineage too, but they do not count), unpublished folders with a lower (attempt,
-// generation) than `current`, and quarantined ones older than all that is kept. Each checkpoint is
-// read back once, and marked so. Returns how many are left. Never touches `current` or newer ones.
-// An error comes after everything else was tried: something could not be deleted or looked at,
-// nothing worse.
+// (others on no lineage too, but they do not count), its unpublished folders with a lower (attempt,
+// generation) than `current`, and its quarantined ones older than all that is kept. Folders with
+// another job's tag are not looked into; unpublished ones without a tag are nobody's to delete.
+// Each checkpoint is read back once, and marked so. Returns how many are left. Never touches
+// `current` or newer ones. An error comes after everything else was tried: something could not be
+// deleted or looked at, nothing worse.
 Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
                    const CheckpointId& current, const std::vector<LineagePoint>& lineage = {});
 

@@ -24,7 +24,7 @@ Status check_read_back(store::Store& store, const Found& found) {
   return {};
 }
 
-// "bad-step-00000010-a01-g0001" or with "-2" behind it.
+// "bad-step-00000010-a01-g0001-1b4e28ba" or with "-2" behind it.
 std::optional<CheckpointId> parse_bad(std::string_view name) {
   if (!name.starts_with(kBadPrefix)) return std::nullopt;
   name.remove_prefix(kBadPrefix.size());
@@ -37,9 +37,7 @@ class Retention {
   Retention(store::Store& store, int keep, const CheckpointId& current)
       : store_(store), keep_(std::max(keep, 1)), current_(current) {}
 
-  bool is_protected(const CheckpointId& id) const {
-    return id == current_ || is_newer(id, current_);
-  }
+  bool is_protected(const CheckpointId& id) const { return !is_newer(current_, id); }
 
   // One on the lineage; newest first.
   void decide(const Found& found) {
@@ -109,9 +107,11 @@ class Retention {
 Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
                    const CheckpointId& current, const std::vector<LineagePoint>& lineage) {
   PAWL_TRY(folders, store.list_folders(""));
+  const std::string tag = job_tag(job_uid);
   std::vector<CheckpointId> ids, abandoned;
   for (const auto& folder : folders) {
-    if (const auto id = parse_folder(folder)) ids.push_back(*id);
+    const auto id = parse_folder(folder);
+    if (id && (id->job.empty() || id->job == tag)) ids.push_back(*id);
   }
   std::sort(ids.begin(), ids.end(), is_newer);
   Retention retention{store, keep, current};
@@ -126,14 +126,15 @@ Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
         abandoned.push_back(id);
       }
     } else if (manifest.error().code == Code::kNotFound) {
-      retention.decide_unpublished(id);
+      if (id.job == tag) retention.decide_unpublished(id);
     } else if (manifest.error().code != Code::kCorrupt && manifest.error().code != Code::kInvalid) {
       retention.note(manifest.error());  // it may be ours and good: left alone
     }
   }
   for (const auto& id : abandoned) retention.decide_abandoned(id);
   for (const auto& folder : folders) {
-    if (const auto id = parse_bad(folder)) retention.decide_bad(*id, folder);
+    const auto id = parse_bad(folder);
+    if (id && (id->job.empty() || id->job == tag)) retention.decide_bad(*id, folder);
   }
   return retention.result();
 }

@@ -75,11 +75,20 @@ Status verify(const store::Store& store, const std::string& folder, const Manife
 }
 
 Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
-                                const std::vector<LineagePoint>& lineage) {
+                                const std::vector<LineagePoint>& lineage,
+                                const std::string& published) {
   PAWL_TRY(folders, store.list_folders(""));
+  std::optional<CheckpointId> awaited = parse_folder(published);
+  // Put aside by an earlier look, whose caller did not come to act on it, or by a person.
+  const bool was_bad = std::ranges::any_of(folders, [&](const std::string& folder) {
+    return folder == "bad-" + published || folder.starts_with("bad-" + published + "-");
+  });
+  if (was_bad || (awaited && !is_on_lineage(*awaited, lineage))) awaited.reset();
+  const std::string tag = job_tag(job_uid);
   std::vector<CheckpointId> ids;
   for (const auto& folder : folders) {
-    if (const auto id = parse_folder(folder)) ids.push_back(*id);
+    const auto id = parse_folder(folder);
+    if (id && (id->job.empty() || id->job == tag)) ids.push_back(*id);
   }
   std::sort(ids.begin(), ids.end(), is_newer);
   Selection selection;
@@ -90,8 +99,10 @@ Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
       selection.skipped.push_back({folder, "is not on this run's lineage"});
       continue;
     }
+    if (awaited && is_newer(*awaited, id)) break;
     auto manifest = examine(store, folder, job_uid);
     if (manifest) {
+      if (unreadable) return fail_with(*unreadable, "a newer checkpoint could not be verified");
       selection.newest = Found{id, folder, std::move(*manifest)};
       return selection;
     }
@@ -101,12 +112,20 @@ Result<Selection> select_newest(store::Store& store, const std::string& job_uid,
       why = "was never published";
     } else if (error.code == Code::kCorrupt) {
       why += quarantine(store, folder);
+      if (folder == published) awaited.reset();
     } else if (error.code != Code::kInvalid && !unreadable) {
       unreadable = error;
     }
     selection.skipped.push_back({folder, why});
   }
   if (unreadable) return fail_with(*unreadable, "no checkpoint could be verified");
+  if (awaited) {
+    return fail(Code::kUnavailable,
+                store.uri_of(published) +
+                    " was published and is not there: is its volume mounted? If it is lost for "
+                    "good, make a folder " +
+                    store.uri_of("bad-" + published) + ", and the next older one is taken");
+  }
   return selection;
 }
 

@@ -26,7 +26,11 @@ bool is_unsupported(int result) {
 Result<std::unique_ptr<Store>> FileStore::open(std::unique_ptr<FileSystem> files,
                                                std::string root) {
   auto store = std::make_unique<FileStore>(std::move(files), std::move(root));
-  PAWL_TRY_VOID(store->make_folders(store->root_));
+  FileStat found;
+  const int seen = store->files_->stat(store->root_, found);
+  if (seen != 0 && seen != -ENOENT) return file_error(seen, "looking at", store->root_);
+  if (seen == 0 && found.kind == EntryKind::kFile)
+    return fail(Code::kInvalid, store->root_ + " is a file, not a folder");
   return std::unique_ptr<Store>{std::move(store)};
 }
 

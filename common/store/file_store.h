@@ -18,7 +18,8 @@ namespace pawl::store {
 
 class FileStore final : public Store {
  public:
-  // `root` is absolute, without a trailing slash; created with its parents if absent.
+  // `root` is absolute, without a trailing slash. Only looked at: the first put makes it, with its
+  // parents. Who reads from a place that is not mounted must not leave an empty folder there.
   static Result<std::unique_ptr<Store>> open(std::unique_ptr<FileSystem> files, std::string root);
   FileStore(std::unique_ptr<FileSystem> files, std::string root)
       : files_(std::move(files)), root_(std::move(root)) {}

@@ -43,8 +43,8 @@ class Store {
   virtual std::string uri_of(const std::string& key) const = 0;
 };
 
-// "file:///absolute/path" (created if absent). Invalid for anything else, with what to write
-// instead.
+// "file:///absolute/path" (made by the first put if absent). Invalid for anything else, with what
+// to write instead.
 Result<std::unique_ptr<Store>> open_store(const std::string& uri);
 
 }  // namespace pawl::store

@@ -108,6 +108,7 @@ struct HangUp {
 };
 struct SelectCheckpoint {  // → CheckpointSelected
   std::vector<api::LineageEntry> lineage;
+  std::string published_uri;  // of the record's checkpoint: nothing older will do while it is good
 };
 // Where the processes of this member stand in the gang.
 struct Placement {

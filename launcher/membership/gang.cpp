@@ -104,20 +104,46 @@ void Gang::on_join(PeerId peer, const Join& join) {
                                  std::to_string(ctx_.record->spec.target_members));
 }
 
+// Anybody with a token of this namespace may join and wait to become eligible. Whoever is not of
+// this gang has no say in it: neither a pod of another job, nor one that came too late.
+bool Gang::is_ours(const Joiner& joiner) const {
+  if (has_entered_) return joiner.member_rank >= 0;
+  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
+  return pod != nullptr && pod->slot == joiner.join.slot;
+}
+
+bool Gang::owns_rank(const Joiner& joiner, int rank) const {
+  return joiner.member_rank >= 0 && rank >= 0 && rank / ctx_.id.processes == joiner.member_rank;
+}
+
+// A member speaks of its own processes, whatever it says.
+api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const {
+  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
+  failure.pod = pod != nullptr ? pod->name : joiner.join.pod;
+  failure.pod_uid = joiner.join.self.uid;
+  failure.attempt = ctx_.id.attempt;
+  if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
+    failure.rank = joiner.member_rank * ctx_.id.processes;
+  return failure;
+}
+
 void Gang::on_member_message(Joiner& joiner, const Message& message) {
   if (const auto* ready = std::get_if<Ready>(&message)) {
     joiner.ready = *ready;
+  } else if (!is_ours(joiner)) {
+    return;
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     if (joiner.member_rank != 0) return;
     progress_.add(progress->report, ctx_.now);
     ledger_.confirm(progress->report.step);
   } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
-    ledger_.add(*shard);
+    if (owns_rank(joiner, shard->rank)) ledger_.add(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
+    if (!owns_rank(joiner, failed->rank)) return;
     ctx_.note("checkpoint_lost", "step " + std::to_string(failed->step) + ": " + failed->why, true);
     ledger_.drop(failed->step);
   } else if (const auto* exit = std::get_if<Exit>(&message)) {
-    fail_gang(exit->failure);
+    fail_gang(failure_of(joiner, exit->failure));
   } else if (std::holds_alternative<Finished>(message)) {
     joiner.is_finished = true;
   } else if (std::holds_alternative<Left>(message)) {
@@ -140,7 +166,7 @@ void Gang::lose(PeerId peer, const std::string& why) {
   Joiner& joiner = joiners_.at(peer);
   if (joiner.is_lost) return;
   ctx_.note("member_lost", joiner.join.pod + ": " + why, true);
-  if (stage_ == Stage::kGathering) {
+  if (stage_ == Stage::kGathering || !is_ours(joiner)) {
     joiners_.erase(peer);
     return;
   }
@@ -218,7 +244,8 @@ void Gang::prepare_commit() {
   if (!is_selected_ && !uses_storage) is_selected_ = true;
   if (!is_selected_ && !is_selecting_ && (!select_at_ || ctx_.now.steady >= *select_at_)) {
     is_selecting_ = true;
-    ctx_.act(SelectCheckpoint{ctx_.record->status.lineage});
+    const auto& published = ctx_.record->status.checkpoint;
+    ctx_.act(SelectCheckpoint{ctx_.record->status.lineage, published ? published->uri : ""});
   }
   const std::vector<PeerId> gang = full_gang();
   if (gang.empty() || !is_selected_ || !writer_.is_free()) return;
@@ -249,6 +276,7 @@ bool Gang::is_committed() const {
 
 void Gang::enter_running() {
   stage_ = Stage::kRunning;
+  has_entered_ = true;
   last_write_ = ctx_.now.steady;
   ledger_.set_world_size(static_cast<int>(members_.size()) * ctx_.id.processes);
   ledger_.confirm(start_.step);

@@ -54,6 +54,9 @@ class Gang {
   std::optional<Refused> refusal_of(const Join& join) const;
   void on_member_message(Joiner& joiner, const Message& message);
   void lose(PeerId peer, const std::string& why);
+  bool is_ours(const Joiner& joiner) const;
+  bool owns_rank(const Joiner& joiner, int rank) const;
+  api::Failure failure_of(const Joiner& joiner, api::Failure failure) const;
 
   // The joiner for each slot, in the order of slots; empty unless all of target_members are there.
   std::vector<PeerId> full_gang() const;
@@ -64,6 +67,9 @@ class Gang {
   void drive_checkpoints();
   void drive_requests();
   void drive_end();
+  // A higher attempt has a gang, or is asked for.
+  bool is_taken_over() const;
+  bool is_superseded() const;
   void end(StopReason reason, bool is_saving, const std::string& why);
   void fail_gang(api::Failure failure);
   api::WorkerGroupStatus desired() const;
@@ -83,6 +89,7 @@ class Gang {
   bool is_selecting_ = false, is_selected_ = false;
   CheckpointSelected start_;
   std::optional<SteadyPoint> select_at_;
+  bool has_entered_ = false;  // the generation is committed, and its members have their ranks
   bool are_peers_sent_ = false;
 
   CheckpointLedger ledger_;

@@ -46,8 +46,10 @@ void Gang::on_record(std::uint64_t read_id) {
   const std::int64_t newest = std::max(ctx_.record->spec.attempt, ctx_.record->status.attempt);
   if (newest > ctx_.id.attempt) {
     end(StopReason::kStale, false, "attempt " + std::to_string(newest) + " has begun");
-    return;
   }
+  // An attempt that is only asked for has no gang yet, and gets none while this pod lives; what is
+  // sealed here is still the newest of the run. Once it has one, nothing of ours is published.
+  if (is_taken_over()) return publishing_.reset();
   if (!publishing_ || publishing_->is_sent || read_id < publishing_->read_id) return;
   // The fence before the manifest: still our attempt, our generation, our leadership.
   const bool is_ours =
@@ -62,9 +64,11 @@ void Gang::on_record(std::uint64_t read_id) {
   const std::string trainer = shards.front().manifest_json;
   const int world_size = static_cast<int>(shards.size());
   ctx_.act(PublishCheckpoint{publishing_->step, ctx_.id.attempt, ctx_.record->status.generation,
-                             world_size, trainer, std::move(shards),
-                             ctx_.record->status.lineage});
+                             world_size, trainer, std::move(shards), ctx_.record->status.lineage});
 }
+
+bool Gang::is_taken_over() const { return ctx_.record->status.attempt > ctx_.id.attempt; }
+bool Gang::is_superseded() const { return ctx_.record->spec.attempt > ctx_.id.attempt; }
 
 void Gang::on_record_gone(const std::string& why) {
   end(StopReason::kGone, false, "the job is gone: " + why);
@@ -131,11 +135,14 @@ void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
 }
 
 void Gang::drive_end() {
-  // Nothing of a gone job or of an older attempt may be published or written any more.
-  const bool is_void = end_reason_ == StopReason::kGone || end_reason_ == StopReason::kStale;
-  const bool have_left = std::ranges::all_of(
-      joiners_, [](const auto& entry) { return entry.second.has_left || entry.second.is_lost; });
-  const bool is_written = writer_.is_free() && desired() == ctx_.record->status;
+  // Nothing of a gone job may be published or written any more, nor when another gang runs.
+  const bool is_void = end_reason_ == StopReason::kGone || is_taken_over();
+  const bool have_left = std::ranges::all_of(joiners_, [this](const auto& entry) {
+    return entry.second.has_left || entry.second.is_lost || !is_ours(entry.second);
+  });
+  // Once another attempt is asked for, the API server takes no word of this one.
+  const bool is_written =
+      is_superseded() || (writer_.is_free() && desired() == ctx_.record->status);
   const bool knows_culprit =
       failures_.empty() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait ||
       std::ranges::any_of(failures_,
@@ -172,9 +179,7 @@ api::WorkerGroupStatus Gang::desired() const {
 // At once for what users and the operator wait for; progress alone only each reportSeconds.
 void Gang::write_if_due() {
   if (!writer_.is_free() || !ctx_.is_leader()) return;
-  if (end_reason_ == StopReason::kGone ||
-      (stage_ == Stage::kEnding && end_reason_ == StopReason::kStale))
-    return;
+  if (end_reason_ == StopReason::kGone || is_superseded() || is_taken_over()) return;
   api::WorkerGroupStatus next = desired();
   const api::WorkerGroupStatus& now = ctx_.record->status;
   const bool has_news = next.progress != now.progress;

@@ -28,6 +28,12 @@ std::vector<checkpoint::LineagePoint> points_of(const std::vector<api::LineageEn
   return points;
 }
 
+// The folder's name if the URI lies in this store. Another place was a person's choice.
+std::string folder_in(const store::Store& store, const std::string& uri) {
+  const std::string root = store.uri_of("") + "/";
+  return uri.starts_with(root) ? uri.substr(root.size()) : "";
+}
+
 // A buffer, mapped for as long as it is being written out.
 class Mapping {
  public:
@@ -91,6 +97,10 @@ class Saver::Impl {
     }
   }
   Result<store::Store*> storage();
+  template <typename Action>
+  checkpoint::CheckpointId id_of(const Action& wanted) const {
+    return {wanted.step, wanted.attempt, wanted.generation, checkpoint::job_tag(options_.job_uid)};
+  }
   Result<ShardDone> write_one(const WriteShard& wanted, const os::Fd& buffer);
 
   const SaverOptions options_;
@@ -113,7 +123,8 @@ void Saver::Impl::select(const SelectCheckpoint& wanted) {
   CheckpointSelected selected;
   const auto opened = storage();
   const auto found =
-      opened ? checkpoint::select_newest(**opened, options_.job_uid, points_of(wanted.lineage))
+      opened ? checkpoint::select_newest(**opened, options_.job_uid, points_of(wanted.lineage),
+                                         folder_in(**opened, wanted.published_uri))
              : Result<checkpoint::Selection>{tl::make_unexpected(opened.error())};
   if (!found) {
     selected.error = found.error().message;
@@ -134,7 +145,7 @@ Result<ShardDone> Saver::Impl::write_one(const WriteShard& wanted, const os::Fd&
   const Mapping mapping{buffer.get(), wanted.bytes};
   if (!mapping.is_valid())
     return fail(Code::kIo, "mapping a checkpoint buffer: " + os::errno_text());
-  const checkpoint::CheckpointId id{wanted.step, wanted.attempt, wanted.generation};
+  const auto id = id_of(wanted);
   PAWL_TRY(info,
            checkpoint::write_shard(*opened, id, wanted.rank, wanted.world_size, mapping.bytes()));
   return ShardDone{.rank = wanted.rank,
@@ -161,7 +172,7 @@ void Saver::Impl::write(const WriteShard& wanted, const os::Fd& buffer) {
 
 void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   PublishDone done{.step = wanted.step};
-  const checkpoint::CheckpointId id{wanted.step, wanted.attempt, wanted.generation};
+  const auto id = id_of(wanted);
   checkpoint::Manifest manifest{.id = id,
                                 .job_uid = options_.job_uid,
                                 .run_id = options_.job_uid,

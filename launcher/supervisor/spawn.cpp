@@ -56,6 +56,19 @@ struct ChildFds {
 
 }  // namespace
 
+Code code_of_exec(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case ENOEXEC:
+      return Code::kInvalid;
+    default:
+      return Code::kIo;
+  }
+}
+
 Result<Spawned> spawn(const SpawnOptions& options) {
   PAWL_TRY(out, make_pipe());
   PAWL_TRY(err, make_pipe());
@@ -78,7 +91,7 @@ Result<Spawned> spawn(const SpawnOptions& options) {
   } while (count < 0 && errno == EINTR);
   if (count == sizeof error) {
     ::waitpid(pid, nullptr, 0);
-    return fail(Code::kInvalid,
+    return fail(code_of_exec(error),
                 "cannot start \"" + options.command.front() + "\": " + os::errno_text(error));
   }
   return Spawned{pid, std::move(out.first), std::move(err.first)};

@@ -24,7 +24,10 @@ struct Spawned {
   os::Fd out, err;  // the reading ends
 };
 
-// Invalid when the command cannot be started, with the reason.
+// Invalid or Io, by errno.
+Code code_of_exec(int error);
+// Invalid when the command cannot be started now or ever (absent, no permission, no program), Io
+// for what may pass (a stale handle of the volume that it lies on, no memory), with the reason.
 Result<Spawned> spawn(const SpawnOptions& options);
 
 }  // namespace pawl::launcher

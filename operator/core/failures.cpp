@@ -16,6 +16,7 @@ struct Evidence {
   bool is_victim = false;
   Failure failure;
   std::vector<ConfirmGone> confirms;
+  std::optional<TimePoint> leaves_by;  // until then its containers may still run
 };
 
 bool is_free_cause(const std::string& name) {
@@ -78,6 +79,15 @@ void fill_exit(const PodView& pod, Evidence& out) {
   if (is_free_cause(failure.cause)) out.kind = LossKind::kDisruption;
 }
 
+// A pod that was told to terminate runs until its containers have ended, at the latest until its
+// deletion time, which has the grace in it. Its gang uses that time to save: voiding the generation
+// now would cost it everything since the checkpoint before. Without a generation nobody saves.
+std::optional<TimePoint> leaves_by(const Pass& pass, const PodView& pod) {
+  const bool may_save = pass.report != nullptr && outcome_of(pod) == Outcome::kNone &&
+                        is_terminating(pod) && pass.now_exact < *pod.meta.deletion_time;
+  return may_save ? pod.meta.deletion_time : std::nullopt;
+}
+
 // What one pod of the attempt says; nothing while it is well, or when it has succeeded.
 std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   const Outcome outcome = outcome_of(pod);
@@ -85,6 +95,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   if (outcome == Outcome::kSucceeded) return std::nullopt;
   if (!is_failed && !is_terminating(pod)) return std::nullopt;
   Evidence out;
+  out.leaves_by = leaves_by(pass, pod);
   const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
   if (pod.has_disruption_target) {
     out.kind = LossKind::kDisruption;
@@ -196,7 +207,8 @@ std::optional<Loss> find_loss(const Pass& pass) {
   if (all.empty()) return std::nullopt;
   merge_report(pass, all);
   const auto culprit = std::ranges::min_element(all, {}, blame_order);
-  Loss loss{culprit->kind, culprit->failure, {}, std::nullopt};
+  Loss loss{
+      culprit->kind, culprit->failure, {}, culprit->leaves_by, culprit->leaves_by.has_value()};
   loss.confirms.assign(culprit->confirms.begin(), culprit->confirms.end());
   // The view of pods may be ahead of that of the record, in which the leader has just named the
   // culprit or a newer checkpoint.
@@ -206,7 +218,7 @@ std::optional<Loss> find_loss(const Pass& pass) {
   loss.failure.attempt = pass.job.status.attempt;
   // The launchers' clocks order the failures; the back-off is anchored on ours.
   loss.failure.time = pass.now;
-  if (!culprit->is_victim) return loss;
+  if (loss.is_leaving || !culprit->is_victim) return loss;
   const auto deadline = culprit_deadline(pass);
   if (deadline && pass.now_exact < *deadline) {
     loss.wait_until = deadline;

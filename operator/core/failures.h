@@ -24,7 +24,8 @@ struct Loss {
   api::Failure failure;
   std::vector<Action> confirms;  // to be read before this is believed
   std::optional<TimePoint>
-      wait_until;  // only victims so far: the culprit's report may be under way
+      wait_until;           // only victims so far: the culprit's report may be under way
+  bool is_leaving = false;  // until then the member is on its way out, and its gang may be saving
 };
 
 // Nothing if every member of the attempt is there, or has succeeded.

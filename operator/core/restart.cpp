@@ -86,6 +86,11 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
 }
 
 void handle_loss(Pass& pass, const Loss& loss) {
+  if (loss.is_leaving) {
+    pass.wake(*loss.wait_until);
+    return pass.say("MemberLeaving", sentence(loss.failure) + "; its gang may save until " +
+                                         format_time(*loss.wait_until));
+  }
   const auto& noted = pass.job.status.last_failure;
   if (loss.wait_until) {
     const bool is_noted = noted && noted->attempt == pass.job.status.attempt && noted->time;

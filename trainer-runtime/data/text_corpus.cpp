@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -21,7 +22,11 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return fail(Code::kInvalid, "data.paths: " + path + " does not exist");
+  if (status.type() == fs::file_type::not_found)
+    return fail(Code::kInvalid, "data.paths: " + path + " does not exist");
+  if (!fs::status_known(status)) {
+    return fail(code_of_file_error(error.value()), "data.paths: " + path + ": " + error.message());
+  }
   if (!fs::is_directory(status)) return std::vector<std::string>{path};
   std::vector<std::string> files;
   for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end;
@@ -34,7 +39,9 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
                                       " files; put them together into fewer");
     }
   }
-  if (error) return fail(Code::kInvalid, "data.paths: " + path + ": " + error.message());
+  if (error) {
+    return fail(code_of_file_error(error.value()), "data.paths: " + path + ": " + error.message());
+  }
   if (files.empty())
     return fail(Code::kInvalid, "data.paths: the folder " + path + " holds no file");
   std::sort(files.begin(), files.end());
@@ -43,11 +50,23 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
 
 }  // namespace
 
+Code code_of_file_error(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+      return Code::kInvalid;
+    default:
+      return Code::kUnavailable;
+  }
+}
+
 Status TextCorpus::add(const std::string& path) {
   const os::Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat about{};
   if (!fd.is_open() || ::fstat(fd.get(), &about) != 0) {
-    return fail(Code::kInvalid, "data.paths: " + path + ": " + os::errno_text());
+    return fail(code_of_file_error(errno), "data.paths: " + path + ": " + os::errno_text());
   }
   if (!S_ISREG(about.st_mode))
     return fail(Code::kInvalid, "data.paths: " + path + " is not a file");

@@ -16,7 +16,7 @@ namespace pawl::data {
 class TextCorpus {
  public:
   // Invalid with the path when one is missing, or when there is too little text for one sample of
-  // each part.
+  // each part; Unavailable when storage failed and another try may help.
   static Result<TextCorpus> open(const DataConfig& config, std::int64_t context);
   TextCorpus(TextCorpus&&) noexcept = default;
   TextCorpus& operator=(TextCorpus&&) noexcept = default;
@@ -52,6 +52,10 @@ class TextCorpus {
   std::vector<File> files_;
   std::uint64_t bytes_ = 0, training_bytes_ = 0, context_ = 1;
 };
+
+// What an errno about an input file says: Invalid when it is absent or not to be read, Unavailable
+// for all that may pass (a stale handle, a time-out, too many open files).
+Code code_of_file_error(int error);
 
 // H(next byte | byte) of the held-out text, in bits a byte, from its own counts of byte pairs: what
 // the best model that sees one byte of context could reach on it.

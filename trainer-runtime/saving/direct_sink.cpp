@@ -50,7 +50,8 @@ class DirectSink final : public CheckpointSink {
   Status drain() override { return {}; }
 
   Status seal(const TrainerState& state, const optim::TrainingArrays& arrays) override {
-    const checkpoint::CheckpointId id{state.step, options_.attempt, 1};
+    const checkpoint::CheckpointId id{state.step, options_.attempt, 1,
+                                      checkpoint::job_tag(options_.run_id)};
     shard_.fill(arrays, file_.span());
     const auto written =
         checkpoint::write_shard(store_, id, ring_.rank(), ring_.world_size(), file_.span());

@@ -1,5 +1,6 @@
 #include "trainer-runtime/trainer/program.h"
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -25,10 +26,14 @@ Result<TrainerConfig> read_config(const Options& options) {
   std::string where = api::kEnvTrainerConfig;
   if (!options.config_path.empty()) {
     where = options.config_path;
+    errno = 0;
     std::ifstream file(where);
     std::ostringstream content;
     content << file.rdbuf();
-    if (!file) return fail(Code::kInvalid, where + " cannot be read");
+    if (!file) {
+      return fail(data::code_of_file_error(errno),
+                  where + " cannot be read: " + os::errno_text(errno));
+    }
     text = content.str();
   } else if (auto variable = os::env(api::kEnvTrainerConfig)) {
     text = *std::move(variable);

@@ -15,6 +15,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/kube/requests.h"
 #include "common/os/process.h"
 
@@ -215,6 +216,10 @@ std::vector<std::string> GangFixture::checkpoints() const {
   }
   std::ranges::sort(names);
   return names;
+}
+
+std::string GangFixture::checkpoint(std::int64_t step) {
+  return checkpoint::folder_of({step, 1, 1, checkpoint::job_tag("job-uid")});
 }
 
 std::vector<std::string> GangFixture::trainer(const std::vector<int>& numbers) {

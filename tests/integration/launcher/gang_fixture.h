@@ -50,7 +50,8 @@ class GangFixture {
   std::string output(int slot) const;  // of launcher and processes
   api::Failure termination(int slot) const;
   std::string token_file(int slot, const std::string& audience, const std::string& pod_uid) const;
-  std::vector<std::string> checkpoints() const;  // published ones
+  std::vector<std::string> checkpoints() const;      // published ones
+  static std::string checkpoint(std::int64_t step);  // its name in attempt and generation 1
   pid_t pid(int slot) const { return pids_.at(slot); }
   const std::string& folder() const { return folder_; }
   static std::vector<std::string> trainer(const std::vector<int>& numbers);

@@ -63,7 +63,7 @@ TEST_CASE("gang: two members of two processes train, checkpoint, finish", "[laun
   CHECK(record.status.progress->percent == 100);
   REQUIRE(record.status.checkpoint.has_value());
   CHECK(record.status.checkpoint->step == 60);
-  CHECK(gang.checkpoints().back() == "step-00000060-a01-g0001");
+  CHECK(gang.checkpoints().back() == GangFixture::checkpoint(60));
   CHECK(gang.output(0).find("[0] rank 0 of 4 starts at 0, 4 peers, key of 64") !=
         std::string::npos);
   CHECK(gang.output(1).find("[3] rank 3 of 4 starts at 0, 4 peers, key of 64") !=
@@ -158,7 +158,7 @@ TEST_CASE("gang: suspend saves a checkpoint and everyone leaves with 86", "[laun
   gang.edit_spec(R"({"stopping":true})");
   CHECK(gang.wait(0) == api::kExitDrained);
   CHECK(gang.wait(1) == api::kExitDrained);
-  CHECK(gang.checkpoints() == std::vector<std::string>{"step-00001000-a01-g0001"});
+  CHECK(gang.checkpoints() == std::vector<std::string>{GangFixture::checkpoint(1000)});
   CHECK(gang.record().status.checkpoint->step == 1000);
   CHECK(gang.record().status.progress->step == 1000);
 }
@@ -173,7 +173,7 @@ TEST_CASE("gang: SIGTERM at one launcher saves, it leaves with 86, the others wi
     gang.signal(told, SIGTERM);
     CHECK(gang.wait(told) == api::kExitDrained);
     CHECK(gang.wait(1 - told) == api::kExitRetry);
-    CHECK(gang.checkpoints() == std::vector<std::string>{"step-00001000-a01-g0001"});
+    CHECK(gang.checkpoints() == std::vector<std::string>{GangFixture::checkpoint(1000)});
     CHECK(gang.record().status.checkpoint->step == 1000);
     CHECK(gang.record().status.failures.empty());
   }

@@ -16,6 +16,8 @@ namespace pawl::checkpoint {
 
 inline constexpr char kJob[] = "11111111-2222-3333-4444-555555555555";
 
+inline constexpr char kTag[] = "11111111";
+
 struct Process {
   store::MemoryFileSystem* files = nullptr;  // the store's own
   std::unique_ptr<store::FileStore> store;

@@ -87,14 +87,52 @@ TEST_CASE("retain: unpublished leftovers of earlier generations go, those of thi
   store::MemoryDisk disk;
   const auto process = start(disk);
   REQUIRE(save(*process.store, {10, 2, 3}).has_value());
-  for (const CheckpointId& id :
-       {CheckpointId{99, 1, 9}, {5, 2, 2}, {4, 2, 3}, {11, 2, 3}, {1, 3, 4}}) {
+  for (const CheckpointId& id : {CheckpointId{99, 1, 9, kTag},
+                                 {5, 2, 2, kTag},
+                                 {4, 2, 3, kTag},
+                                 {11, 2, 3, kTag},
+                                 {1, 3, 4, kTag},
+                                 {2, 1, 1, "0ddba11f"},
+                                 {3, 1, 1}}) {
     REQUIRE(write_shard(*process.store, id, 0, 2, bytes_of("part")).has_value());
   }
-  CHECK(retain(*process.store, kJob, 3, {10, 2, 3}).value() == 1);
+  CHECK(retain(*process.store, kJob, 3, {10, 2, 3, kTag}).value() == 1);
   CHECK(folders_of(*process.store) ==
-        std::vector<std::string>{"step-00000001-a03-g0004", "step-00000004-a02-g0003",
-                                 "step-00000010-a02-g0003", "step-00000011-a02-g0003"});
+        std::vector<std::string>{"step-00000001-a03-g0004-11111111",
+                                 "step-00000002-a01-g0001-0ddba11f",  // another job is saving
+                                 "step-00000003-a01-g0001",           // nobody knows whose
+                                 "step-00000004-a02-g0003-11111111", "step-00000010-a02-g0003",
+                                 "step-00000011-a02-g0003-11111111"});
+}
+
+TEST_CASE("retain: jobs that share a place do not see each other", "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  const std::string other_job = "22222222-2222-3333-4444-555555555555";
+  const auto save_for = [&](const std::string& job, const CheckpointId& id) {
+    const auto shard = write_shard(*process.store, id, 0, 1, bytes_of(job)).value();
+    Manifest manifest = manifest_for(id, {shard});
+    manifest.job_uid = job;
+    REQUIRE(publish(*process.store, manifest).has_value());
+  };
+  // The same steps, attempts and generations.
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    save_for(kJob, {step, 1, 1, kTag});
+    save_for(other_job, {step, 1, 1, job_tag(other_job)});
+  }
+  CHECK(retain(*process.store, kJob, 1, {3, 1, 1, kTag}).value() == 1);
+  CHECK(folders_of(*process.store) == std::vector<std::string>{"step-00000001-a01-g0001-22222222",
+                                                               "step-00000002-a01-g0001-22222222",
+                                                               "step-00000003-a01-g0001-11111111",
+                                                               "step-00000003-a01-g0001-22222222"});
+  CHECK(select(*process.store).newest->folder == "step-00000003-a01-g0001-11111111");
+  const Selection theirs = select(*process.store, {}, other_job);
+  CHECK(theirs.newest->folder == "step-00000003-a01-g0001-22222222");
+  CHECK(theirs.skipped.empty());
+  // Two jobs whose UIDs begin alike: the manifest holds the whole one.
+  CHECK_FALSE(select(*process.store, {}, "11111111-0000").newest.has_value());
+  CHECK(retain(*process.store, "11111111-0000", 1, {9, 9, 9, kTag}).value() == 0);
+  CHECK(folders_of(*process.store).size() == 4);
 }
 
 TEST_CASE("retain: reads each checkpoint back once", "[checkpoint]") {

@@ -68,6 +68,36 @@ TEST_CASE("select: a stale attempt that publishes late is never selected", "[che
         "is not on this run's lineage");
 }
 
+TEST_CASE("select: names with a job's tag and names of before are one order", "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  REQUIRE(save(*process.store, {10, 1, 1}).has_value());
+  REQUIRE(save(*process.store, {20, 1, 1, kTag}).has_value());
+  CHECK(newest(*process.store) == "step-00000020-a01-g0001-11111111");
+  REQUIRE(save(*process.store, {30, 1, 1}).has_value());
+  CHECK(newest(*process.store) == "step-00000030-a01-g0001");
+  // A tag is that of the manifest's job.
+  const CheckpointId foreign{40, 1, 1, "22222222"};
+  REQUIRE(save(*process.store, foreign).has_value());
+  CHECK(read_manifest(*process.store, folder_of(foreign)).error().code == Code::kCorrupt);
+  CHECK(newest(*process.store) == "step-00000030-a01-g0001");
+}
+
+TEST_CASE("checkpoint: a folder's name says step, attempt, generation and job", "[checkpoint]") {
+  const CheckpointId id{1200, 2, 7, "1b4e28ba"};
+  CHECK(folder_of(id) == "step-00001200-a02-g0007-1b4e28ba");
+  CHECK(parse_folder(folder_of(id)) == id);
+  CHECK(parse_folder("step-00001200-a02-g0007") == CheckpointId{1200, 2, 7});
+  for (const char* name : {"step-00001200-a02-g0007-", "step-00001200-a02-g0007-1b4e28b",
+                           "step-00001200-a02-g0007-1B4E28BA", "step-00001200-a02-g0007-1b4e28ba0",
+                           "step-00001200-a02-g0007-1b4e28ba-2", "step-1200-a2-g7-1b4e28ba"}) {
+    CHECK_FALSE(parse_folder(name).has_value());
+  }
+  CHECK(job_tag("1b4e28ba-2fa1-11d2-883f-0016d3cca427") == "1b4e28ba");
+  CHECK(job_tag("run").size() == 8);
+  CHECK(job_tag("run") != job_tag("run2"));
+}
+
 TEST_CASE("select: another job's checkpoints are not adopted", "[checkpoint]") {
   store::MemoryDisk disk;
   const auto process = start(disk);
@@ -156,7 +186,9 @@ TEST_CASE("select: a newer format is passed over and kept", "[checkpoint]") {
   CHECK(process.store->list_folders("")->size() == 2);
 }
 
-TEST_CASE("select: storage errors never hide a valid one and never look like none",
+// An older one instead would be a step back of the run, and cut the newer one off the lineage for
+// good.
+TEST_CASE("select: storage errors hide nothing: an older one, or none, is not the answer",
           "[checkpoint]") {
   store::MemoryDisk disk;
   const auto process = start(disk);
@@ -167,9 +199,13 @@ TEST_CASE("select: storage errors never hide a valid one and never look like non
     for (int nth = 1; nth <= 12; ++nth) {
       const auto reader = start(disk);
       reader.files->fail({call, nth, EIO});
-      const auto selection = select(*reader.store);
+      const auto selection = select_newest(*reader.store, kJob, {});
       INFO(call << " " << nth);
-      REQUIRE(selection.newest.has_value());
+      if (selection) {
+        REQUIRE(selection->newest->id == CheckpointId{20, 1, 1});
+      } else {
+        REQUIRE(selection.error().code == Code::kIo);
+      }
       REQUIRE(process.store->list_folders("")->size() ==
               2);  // and an error of storage quarantines nothing
     }
@@ -181,6 +217,45 @@ TEST_CASE("select: storage errors never hide a valid one and never look like non
   REQUIRE_FALSE(selection.has_value());
   CHECK(selection.error().code == Code::kIo);
   CHECK(newest(*process.store) == "step-00000020-a01-g0001");
+}
+
+TEST_CASE("select: what the record says was published is not silently gone", "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  const CheckpointId older{10, 1, 1}, newer{20, 1, 1};
+  const std::string published = folder_of(newer);
+  const std::vector<LineagePoint> lineage = {{1, 1, 0}};
+  const auto pick = [&](const std::vector<LineagePoint>& on) {
+    return select_newest(*process.store, kJob, on, published);
+  };
+  SECTION("the volume is not mounted") {
+    CHECK(pick(lineage).error().code == Code::kUnavailable);
+    CHECK(pick({}).error().message.find("is its volume mounted?") != std::string::npos);
+    CHECK(process.store->list_folders("")->empty());
+  }
+  SECTION("only an older one is there, or its manifest is gone") {
+    REQUIRE(save(*process.store, older).has_value());
+    CHECK_FALSE(pick(lineage).has_value());
+    REQUIRE(write_shard(*process.store, newer, 0, 2, bytes_of("part")).has_value());
+    CHECK_FALSE(pick(lineage).has_value());
+    // A run that went on from step 10 has left it behind.
+    CHECK(pick({{1, 1, 0}, {2, 2, 10}})->newest->id == older);
+    // A person has decided.
+    REQUIRE(process.store->put("bad-" + published + "/lost", {}, false).has_value());
+    CHECK(pick(lineage)->newest->id == older);
+  }
+  SECTION("it is there, or a newer one") {
+    REQUIRE(save(*process.store, newer).has_value());
+    CHECK(pick(lineage)->newest->id == newer);
+    REQUIRE(save(*process.store, {30, 1, 1}).has_value());
+    CHECK(pick(lineage)->newest->id == CheckpointId{30, 1, 1});
+  }
+  SECTION("it is corrupt: passed over, also by those who look after a crash") {
+    REQUIRE(save(*process.store, older).has_value());
+    REQUIRE(save(*process.store, newer).has_value());
+    disk.data_of("/data/" + published + "/" + shard_name(0, 2))->at(5) ^= std::byte{1};
+    for (int look = 0; look < 3; ++look) CHECK(pick(lineage)->newest->id == older);
+  }
 }
 
 TEST_CASE("select: a bad one that cannot be renamed is passed over all the same", "[checkpoint]") {

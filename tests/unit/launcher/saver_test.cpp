@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/os/seqpacket.h"
 #include "launcher/saver/saver.h"
 #include "peer_fixture.h"
@@ -62,9 +63,10 @@ struct Desk {
     saver->publish(wanted);
     REQUIRE(run_until(*poller, [&] { return published.size() > before; }));
   }
-  CheckpointSelected select(const std::vector<api::LineageEntry>& lineage) {
+  CheckpointSelected select(const std::vector<api::LineageEntry>& lineage,
+                            const std::string& published_uri = "") {
     const std::size_t before = selected.size();
-    saver->select({lineage});
+    saver->select({lineage, published_uri});
     REQUIRE(run_until(*poller, [&] { return selected.size() > before; }));
     return selected.back();
   }
@@ -119,7 +121,8 @@ TEST_CASE("saver: what a stale writer published does not push out what the run g
   desk.publish(25, 2, lineage);
   REQUIRE(desk.published.back().error.empty());
   CHECK(desk.select(lineage).step == 25);  // comes after the cleaning up
-  std::filesystem::remove_all(desk.folder + "/step-00000025-a02-g0002");
+  std::filesystem::remove_all(desk.folder + "/step-00000025-a02-g0002-" +
+                              checkpoint::job_tag("job-1"));
   CHECK(desk.select(lineage).step == 20);
 }
 
@@ -141,4 +144,15 @@ TEST_CASE("saver: storage that is not there is an error, not an empty one", "[la
   desk.write(10, 0, 1, kEmptyFile);
   CHECK_FALSE(desk.written.back().error.empty());
   CHECK(desk.written.back().shard.step == 10);
+}
+
+TEST_CASE("saver: a published checkpoint that is not there is an error, and no folder is made",
+          "[launcher]") {
+  Desk desk;
+  std::filesystem::remove_all(desk.folder);
+  const std::string published = "file://" + desk.folder + "/step-00000030-a01-g0001";
+  CHECK(desk.select({{1, 1, 0}}, published).error.find("is not there") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(desk.folder));
+  // A URI that was changed is another place: somebody has chosen it.
+  CHECK(desk.select({{1, 1, 0}}, "file:///elsewhere/step-00000030-a01-g0001").error.empty());
 }

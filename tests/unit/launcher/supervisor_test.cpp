@@ -152,6 +152,16 @@ TEST_CASE("supervisor: a command that cannot start says why", "[launcher]") {
   REQUIRE_FALSE(status.has_value());
   CHECK(status.error().code == Code::kInvalid);
   CHECK(status.error().message.find("No such file") != std::string::npos);
+  // Its volume may be back next time.
+  std::string folder = "/tmp/pawl-spawn-XXXXXX";
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  const std::string loop = folder + "/loop";
+  REQUIRE(::symlink(loop.c_str(), loop.c_str()) == 0);
+  CHECK(shop.supervisor->start(0, {{loop}, {}}, "").error().code == Code::kIo);
+  for (const int error : {EIO, ESTALE, ETIMEDOUT, ENOMEM, EAGAIN})
+    CHECK(code_of_exec(error) == Code::kIo);
+  ::unlink(loop.c_str());
+  ::rmdir(folder.c_str());
 }
 
 TEST_CASE("supervisor: processes get a clean signal mask and dispositions", "[launcher]") {

@@ -383,3 +383,64 @@ TEST_CASE("restart: labels that somebody edited change nothing", "[core][B25]") 
   world.pod(1).meta.labels = {{"pawl.dev/attempt", "banana"}};
   CHECK(world.plan().actions.empty());
 }
+
+TEST_CASE("restart: a gang that saves because a pod terminates is not voided while it may",
+          "[core][I6b]") {
+  World world(2);
+  world.settle();
+  world.report(10);
+  world.is_kubelet_on = false;
+  world.pod(1).meta.deletion_time = world.now + seconds{60};
+  world.settle(seconds{20});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.group->spec.attempt == 1);
+  CHECK(world.live_pods() == 2);
+  CHECK_FALSE(world.pod(0).meta.deletion_time.has_value());
+  CHECK(world.job.status.reason == "MemberLeaving");
+  CHECK(
+      world.job.status.message.starts_with("rank 1 (pod gpt-1-1-0 on node node-a) was deleted; "
+                                           "its gang may save until "));
+  std::string cause = "Deleted";
+  SECTION("it left in time") {
+    world.pod(1).phase = api::PodPhase::kFailed;
+    world.pod(1).exit_code = 74;
+  }
+  SECTION("its neighbours left first: no victim is blamed") {
+    world.fail(0, 75, "Victim");
+    world.settle(seconds{10});
+    CHECK(world.job.status.attempt == 1);
+    world.pod(1).phase = api::PodPhase::kFailed;
+  }
+  SECTION("its node is lost: its time runs out") {
+    world.pod(1).has_disruption_target = true;
+    world.pod(1).disruption_reason = "DeletionByTaintManager";
+    world.settle(seconds{60});
+    cause = "NodeLost";
+  }
+  world.settle(seconds{10});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.by_cause == std::map<std::string, int>{{cause, 1}});
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("restart: before its gang has a generation a terminating pod is lost at once",
+          "[core][I6b]") {
+  World world(2);
+  world.settle();
+  world.is_kubelet_on = false;
+  world.pod(1).meta.deletion_time = world.now + seconds{60};
+  world.settle();
+  CHECK(world.job.status.attempt == 2);
+}
+
+TEST_CASE("restart: exit 93 beside a terminating pod ends the job at once", "[core][I5][I6b]") {
+  World world(2);
+  world.settle();
+  world.report(10);
+  world.is_kubelet_on = false;
+  world.pod(1).meta.deletion_time = world.now + seconds{60};
+  world.fail(0, 93);
+  world.settle();
+  CHECK(world.condition("FailureTarget") == "True");
+}

@@ -199,6 +199,9 @@ TEST_CASE("open_store: says what to write instead of a URI it cannot use", "[sto
   const auto store = open_store("file://" + folder.path() + "/new/run/");
   REQUIRE(store.has_value());
   CHECK((*store)->uri_of("a/b") == "file://" + folder.path() + "/new/run/a/b");
+  // Who only looks makes nothing: a volume may not be mounted yet.
+  CHECK((*store)->list_folders("")->empty());
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/new"));
   REQUIRE((*store)->put("a/b", {}, false).has_value());
   CHECK(std::filesystem::exists(folder.path() + "/new/run/a/b"));
   std::ofstream{folder.path() + "/file"} << "x";

@@ -1,5 +1,7 @@
+#include <unistd.h>
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -103,6 +105,24 @@ TEST_CASE("text_corpus: what is missing or too little is said with its path", "[
   CHECK(message({"text", {folder.path()}, 0.1}).find("holds no file") != std::string::npos);
   folder.write("short", "too short");
   CHECK(message({"text", {folder.path()}, 0.1}).find("9 bytes of text") != std::string::npos);
+}
+
+// 93, "never again", follows from Invalid: a volume's hiccup must not end a job for good.
+TEST_CASE("text_corpus: what may pass is no verdict on the configuration", "[trainer]") {
+  for (const int error : {ENOENT, ENOTDIR, EISDIR, EACCES})
+    CHECK(data::code_of_file_error(error) == Code::kInvalid);
+  for (const int error : {EIO, ESTALE, ETIMEDOUT, EMFILE, ENOMEM, ENXIO})
+    CHECK(data::code_of_file_error(error) == Code::kUnavailable);
+  const Folder folder;
+  const auto code = [](const std::string& path) {
+    const auto corpus = data::TextCorpus::open({"text", {path}, 0.1}, 10);
+    REQUIRE_FALSE(corpus.has_value());
+    return corpus.error().code;
+  };
+  CHECK(code(folder.path() + "/none") == Code::kInvalid);
+  const std::string loop = folder.path() + "/loop";  // an error of stat that is none of the above
+  REQUIRE(::symlink(loop.c_str(), loop.c_str()) == 0);
+  CHECK(code(loop) == Code::kUnavailable);
 }
 
 TEST_CASE("text_corpus: the bigram entropy is that of the held-out bytes' pairs", "[trainer]") {

@@ -118,7 +118,8 @@ inline void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions&
   }
   if (options.load_step > 0) {
     const auto opened = checkpoint::open_checkpoint(
-        options.checkpoint_uri + "/" + checkpoint::folder_of({options.load_step, 1, 1}));
+        options.checkpoint_uri + "/" +
+        checkpoint::folder_of({options.load_step, 1, 1, checkpoint::job_tag("test")}));
     if (!opened) {
       rank.outcome = tl::make_unexpected(opened.error());
       return;

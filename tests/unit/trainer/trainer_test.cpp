@@ -119,7 +119,8 @@ TEST_CASE("trainer: what two ranks saved, one and three ranks load", "[trainer]"
       CHECK(std::abs(losses[i] - expected[i + 10]) < 1e-4 * expected[i + 10]);
   }
   // The end of the run is a checkpoint, too.
-  CHECK(checkpoint::open_checkpoint(uri + "/" + checkpoint::folder_of({20, 1, 1})));
+  CHECK(checkpoint::open_checkpoint(
+      uri + "/" + checkpoint::folder_of({20, 1, 1, checkpoint::job_tag("test")})));
 }
 
 TEST_CASE("trainer: a loss that is not finite ends the run on all ranks with what to change",

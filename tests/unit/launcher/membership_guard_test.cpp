@@ -1,0 +1,142 @@
+// What a gang may still publish when the record moves on, and whom its leader listens to.
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+
+#include "common/api/contract.h"
+#include "gang_world.h"
+
+using namespace pawl;
+using namespace pawl::membership;
+using namespace pawl::membership::test;
+using namespace std::chrono_literals;
+namespace channel = pawl::api::channel;
+
+namespace {
+
+void report(GangWorld& world, std::int64_t step) {
+  world.say(
+      0, channel::Report{.step = step, .total_steps = 100, .loss = 2.5, .samples_per_second = 8});
+}
+
+void seal_all(GangWorld& world, std::int64_t step) {
+  for (std::size_t i = 0; i < world.nodes.size(); ++i) {
+    world.say(i, channel::Sealed{
+                     .buffer = 0, .step = step, .bytes = 8, .manifest_json = i == 0 ? "{}" : ""});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("membership: a save under way is published although the operator asks for a new attempt",
+          "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 10);
+  world.give(1, TerminationAsked{});
+  world.settle();
+  const auto next_attempt = [](api::WorkerGroupSpec& spec) {
+    spec.attempt = 2;
+    for (auto& pod : spec.pods) pod.uid.clear();
+  };
+  bool is_published = true;
+  SECTION("it was asked for while the trainers finish their step") {
+    world.edit_spec(next_attempt);
+  }
+  SECTION("and another gang has begun: what is sealed now is off the lineage") {
+    world.record.status.attempt = 2;
+    world.edit_spec(next_attempt);
+    is_published = false;
+  }
+  const std::size_t writes = world.writes.size();
+  report(world, 11);
+  seal_all(world, 11);
+  world.obey_stops();
+  world.pass(1s);
+  CHECK(world.published ==
+        (is_published ? std::vector<std::int64_t>{11} : std::vector<std::int64_t>{}));
+  CHECK(world.writes.size() == writes);  // those would be refused
+  // Nobody waits for what cannot come.
+  CHECK(world.node(0).exit_code == api::kExitRetry);
+  CHECK(world.node(1).exit_code == api::kExitDrained);
+}
+
+TEST_CASE("membership: a checkpoint that is whole is published by a gang that is told it is void",
+          "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 10);
+  world.is_api_down = true;  // the read before the manifest waits
+  seal_all(world, 10);
+  world.pass(100ms);
+  world.edit_spec([](api::WorkerGroupSpec& spec) { spec.attempt = 2; });
+  world.is_api_down = false;
+  world.pass(100ms);
+  world.obey_stops();
+  world.pass(1s);
+  CHECK(world.published == std::vector<std::int64_t>{10});
+  CHECK(world.node(0).exit_code == api::kExitRetry);
+}
+
+TEST_CASE("membership: a pod of another job has no say, before the commit and after it",
+          "[launcher]") {
+  for (const bool is_early : {true, false}) {
+    INFO((is_early ? "said before the commit" : "said after it"));
+    GangWorld world({.launchers = 2});
+    const PeerId stranger = 77;  // its token is good, its UID stands nowhere
+    const auto speak = [&](const Message& message) {
+      world.give(world.leader(), PeerSaid{stranger, message});
+      world.settle();
+    };
+    const auto attack = [&] {
+      speak(Exit{{.rank = 1, .pod = "pod-1", .pod_uid = "uid-1", .exit_code = 93, .attempt = 1}});
+      speak(Leaving{});
+      speak(ShardFailed{.rank = 1, .step = 10, .why = "no"});
+      speak(ShardDone{.rank = 1, .step = 10, .file = "theirs"});
+      speak(Progress{{.step = 10, .total_steps = 100}});
+      speak(Finished{});
+    };
+    world.settle();
+    speak(Join{.version = api::kContractVersion,
+               .self = {"uid-of-another-job", "s"},
+               .attempt = 1,
+               .slot = 1,
+               .pod = "pod-1"});
+    if (is_early) attack();
+    world.run_to_training();
+    attack();
+    world.give(world.leader(), PeerDown{stranger, "closed"});
+    world.settle();
+    CHECK(world.status().failures.empty());
+    CHECK_FALSE(world.node(0).was_stopped);
+    CHECK_FALSE(world.node(1).was_stopped);
+    CHECK(world.published.empty());
+    report(world, 10);
+    seal_all(world, 10);
+    world.pass(200ms);
+    CHECK(world.published == std::vector<std::int64_t>{10});
+  }
+}
+
+TEST_CASE("membership: a member speaks of its own ranks only", "[launcher]") {
+  GangWorld world({.launchers = 2, .processes = 2});
+  world.run_to_training();
+  const PeerId follower = world.node(1).links.at(kLeaderPeer).second;
+  const auto speak = [&](const Message& message) {
+    world.give(0, PeerSaid{follower, message});
+    world.settle();
+  };
+  report(world, 10);
+  speak(ShardFailed{.rank = 1, .step = 10, .why = "no"});
+  for (int rank = 0; rank < 4; ++rank) speak(ShardDone{.rank = rank, .step = 10, .file = "f"});
+  world.pass(200ms);
+  CHECK(world.published.empty());  // two of the four were not its own
+  speak(Exit{{.rank = 0, .pod = "pod-0", .pod_uid = "uid-0", .exit_code = 1, .attempt = 7}});
+  world.obey_stops();
+  world.pass(2s);
+  REQUIRE(world.status().failures.size() == 1);
+  const api::Failure& failure = world.status().failures[0];
+  CHECK(failure.pod == "pod-1");
+  CHECK(failure.pod_uid == "uid-1");
+  CHECK(failure.rank == 2);
+  CHECK(failure.attempt == 1);
+}
