@@ -65,6 +65,8 @@ class Launcher {
   void act(const membership::StopProcesses& stop) { supervisor_->stop_all(stop.grace); }
   void act(const membership::WriteShard& write);
   void act(const membership::PublishCheckpoint& publish) { saver_->publish(publish); }
+  void act(const membership::CleanUpCheckpoints& clean_up) { saver_->clean_up(clean_up); }
+  void act(const membership::DiscardCheckpoint& discard) { saver_->discard(discard); }
   void act(const membership::SetReady& ready);
   void act(const membership::WriteTermination& write);
   void act(const membership::Note& note);

@@ -117,12 +117,19 @@ Status verify(const store::Store& store, const std::string& folder, const Manife
 
 // Deletes published checkpoints of job_uid beyond the `keep` newest verified ones on the lineage
 // (others on no lineage too, but they do not count), its unpublished folders with a lower (attempt,
-// generation) than `current`, and its quarantined ones older than all that is kept. Folders with
-// another job's tag are not looked into; unpublished ones without a tag are nobody's to delete.
-// Each checkpoint is read back once, and marked so. Returns how many are left. Never touches
-// `current` or newer ones. An error comes after everything else was tried: something could not be
-// deleted or looked at, nothing worse.
+// generation), or of the same with a lower step, than `current`, and its quarantined ones older
+// than all that is kept. Folders with another job's tag are not looked into; unpublished ones
+// without a tag are nobody's to delete. Each checkpoint is read back once, and marked so. Returns
+// how many are left. Never touches `current` or newer ones. An error comes after everything else
+// was tried: something could not be deleted or looked at, nothing worse.
 Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
                    const CheckpointId& current, const std::vector<LineagePoint>& lineage = {});
+
+// The unpublished folders that retain removes, and nothing else. A save that failed for want of
+// space must not take the space of those that follow. An error comes after everything was tried.
+Status remove_unpublished(store::Store& store, const std::string& job_uid,
+                          const CheckpointId& current);
+// Removes this one, unless it is published: nobody writes to it any more.
+Status discard(store::Store& store, const CheckpointId& id);
 
 }  // namespace pawl::checkpoint

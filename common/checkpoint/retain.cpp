@@ -1,6 +1,5 @@
 // Deleting what is not needed any more, and nothing else.
 #include <algorithm>
-#include <tuple>
 
 #include "common/checkpoint/checkpoint.h"
 
@@ -69,9 +68,10 @@ class Retention {
     if (is_enough() && is_newer(*oldest_kept_, id)) (void)remove(folder);
   }
 
+  // Of an earlier generation, or behind what this one has published or goes on from: whoever began
+  // it does not finish it.
   void decide_unpublished(const CheckpointId& id) {
-    const auto place = std::tie(id.attempt, id.generation);
-    if (place < std::tie(current_.attempt, current_.generation)) (void)remove(folder_of(id));
+    if (is_newer(current_, id)) (void)remove(folder_of(id));
   }
 
   void note(const Error& error) {
@@ -137,6 +137,26 @@ Result<int> retain(store::Store& store, const std::string& job_uid, int keep,
     if (id && (id->job.empty() || id->job == tag)) retention.decide_bad(*id, folder);
   }
   return retention.result();
+}
+
+Status remove_unpublished(store::Store& store, const std::string& job_uid,
+                          const CheckpointId& current) {
+  PAWL_TRY(folders, store.list_folders(""));
+  Status result;
+  for (const auto& folder : folders) {
+    const auto id = parse_folder(folder);
+    if (!id || id->job != job_tag(job_uid) || !is_newer(current, *id)) continue;
+    const Status removed = discard(store, *id);
+    if (!removed && result) result = removed;
+  }
+  return result;
+}
+
+Status discard(store::Store& store, const CheckpointId& id) {
+  const auto manifest = store.stat(folder_of(id) + "/" + kManifestName);
+  if (manifest) return {};
+  if (manifest.error().code != Code::kNotFound) return tl::make_unexpected(manifest.error());
+  return store.remove_folder(folder_of(id));
 }
 
 }  // namespace pawl::checkpoint

@@ -142,6 +142,14 @@ struct PublishCheckpoint {  // → PublishDone; old ones are cleaned up with it
   std::vector<ShardDone> shards;           // by rank
   std::vector<api::LineageEntry> lineage;  // what lies off it does not count among those to keep
 };
+// What saves that were never finished have left, of this job: of earlier generations; of one step
+// of ours, which nobody writes to any more. Published ones are never touched.
+struct CleanUpCheckpoints {
+  std::int64_t attempt = 0, generation = 0;
+};
+struct DiscardCheckpoint {
+  std::int64_t step = 0, attempt = 0, generation = 0;
+};
 struct SetReady {
   bool is_ready = true;
 };
@@ -156,8 +164,9 @@ struct Leave {  // flush what is queued to the peers, then exit
   int exit_code = 0;
 };
 
-using Action = std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp,
-                            SelectCheckpoint, StartProcesses, TellProcess, StopProcesses,
-                            WriteShard, PublishCheckpoint, SetReady, WriteTermination, Note, Leave>;
+using Action =
+    std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp, SelectCheckpoint,
+                 StartProcesses, TellProcess, StopProcesses, WriteShard, PublishCheckpoint,
+                 CleanUpCheckpoints, DiscardCheckpoint, SetReady, WriteTermination, Note, Leave>;
 
 }  // namespace pawl::membership

@@ -7,30 +7,47 @@ namespace pawl::membership {
 
 void CheckpointLedger::add(ShardDone shard) {
   if (shard.rank < 0 || shard.rank >= world_size_) return;
-  if (shard.step <= taken_ || dropped_.contains(shard.step)) return;
-  auto& ranks = steps_[shard.step];
-  ranks[shard.rank] = std::move(shard);
+  if (shard.step <= taken_ || lost_.contains(shard.step)) return;
+  auto& shards = steps_[shard.step].shards;
+  shards[shard.rank] = std::move(shard);
 }
 
-void CheckpointLedger::drop(std::int64_t step) {
-  steps_.erase(step);
-  dropped_.insert(step);
+void CheckpointLedger::drop(std::int64_t step, int rank) {
+  if (rank < 0 || rank >= world_size_ || step <= taken_ || lost_.contains(step)) return;
+  steps_[step].failed.insert(rank);
+}
+
+std::vector<std::int64_t> CheckpointLedger::take_lost() {
+  std::vector<std::int64_t> lost;
+  for (auto& [step, one] : steps_) {
+    if (one.failed.empty()) continue;
+    for (const auto& [rank, shard] : one.shards) one.failed.insert(rank);
+    one.shards.clear();
+    if (std::cmp_equal(one.failed.size(), world_size_)) lost.push_back(step);
+  }
+  for (const std::int64_t step : lost) {
+    steps_.erase(step);
+    lost_.insert(step);
+  }
   // Nobody sends shards of a step that many checkpoints ago.
-  while (dropped_.size() > 16) dropped_.erase(dropped_.begin());
+  while (lost_.size() > 16) lost_.erase(lost_.begin());
+  return lost;
 }
 
 void CheckpointLedger::confirm(std::int64_t step) { confirmed_ = std::max(confirmed_, step); }
 
 std::optional<std::int64_t> CheckpointLedger::publishable() const {
   for (auto it = steps_.rbegin(); it != steps_.rend(); ++it) {
-    if (it->first <= confirmed_ && std::cmp_equal(it->second.size(), world_size_)) return it->first;
+    const Step& step = it->second;
+    const bool is_whole = step.failed.empty() && std::cmp_equal(step.shards.size(), world_size_);
+    if (is_whole && it->first <= confirmed_) return it->first;
   }
   return std::nullopt;
 }
 
 std::vector<ShardDone> CheckpointLedger::take(std::int64_t step) {
   std::vector<ShardDone> shards;
-  for (auto& [rank, shard] : steps_[step]) shards.push_back(std::move(shard));
+  for (auto& [rank, shard] : steps_[step].shards) shards.push_back(std::move(shard));
   taken_ = std::max(taken_, step);
   steps_.erase(steps_.begin(), steps_.upper_bound(step));
   return shards;

@@ -15,8 +15,11 @@ class CheckpointLedger {
  public:
   void set_world_size(int world_size) { world_size_ = world_size; }
   void add(ShardDone shard);
-  // A shard of this step could not be written: the step will never be whole.
-  void drop(std::int64_t step);
+  // This rank's shard could not be written: the step will never be whole.
+  void drop(std::int64_t step, int rank);
+  // The lost steps that every rank has answered for, so that nobody writes to them any more; each
+  // is named once.
+  std::vector<std::int64_t> take_lost();
   void confirm(std::int64_t step);
   std::int64_t confirmed() const { return confirmed_; }
 
@@ -30,8 +33,12 @@ class CheckpointLedger {
   int world_size_ = 1;
   std::int64_t confirmed_ = 0;
   std::int64_t taken_ = -1;  // the newest step that was taken
-  std::map<std::int64_t, std::map<int, ShardDone>> steps_;
-  std::set<std::int64_t> dropped_;
+  struct Step {
+    std::map<int, ShardDone> shards;
+    std::set<int> failed;  // ranks
+  };
+  std::map<std::int64_t, Step> steps_;
+  std::set<std::int64_t> lost_;  // that were named
 };
 
 }  // namespace pawl::membership

@@ -141,7 +141,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
     if (!owns_rank(joiner, failed->rank)) return;
     ctx_.note("checkpoint_lost", "step " + std::to_string(failed->step) + ": " + failed->why, true);
-    ledger_.drop(failed->step);
+    ledger_.drop(failed->step, failed->rank);
   } else if (const auto* exit = std::get_if<Exit>(&message)) {
     fail_gang(failure_of(joiner, exit->failure));
   } else if (std::holds_alternative<Finished>(message)) {
@@ -303,6 +303,8 @@ void Gang::enter_running() {
                       .key = ctx_.id.data_key,
                       .load_uri = start_.load_uri};
   for (const PeerId peer : members_) send(peer, commit);
+  if (ctx_.id.has_checkpoints)
+    ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, ctx_.record->status.generation});
 }
 
 void Gang::send_peers() {

@@ -75,6 +75,9 @@ void Gang::on_record_gone(const std::string& why) {
 }
 
 void Gang::drive_checkpoints() {
+  for (const std::int64_t lost : ledger_.take_lost()) {
+    ctx_.act(DiscardCheckpoint{lost, ctx_.id.attempt, proposal_->generation});
+  }
   if (publishing_) return;
   const auto step = ledger_.publishable();
   if (!step) return;

@@ -13,6 +13,8 @@ namespace pawl::launcher {
 namespace {
 
 using membership::CheckpointSelected;
+using membership::CleanUpCheckpoints;
+using membership::DiscardCheckpoint;
 using membership::PublishCheckpoint;
 using membership::PublishDone;
 using membership::SelectCheckpoint;
@@ -87,6 +89,8 @@ class Saver::Impl {
   void select(const SelectCheckpoint& wanted);
   void write(const WriteShard& wanted, const os::Fd& buffer);
   void publish(const PublishCheckpoint& wanted);
+  void clean_up(const CleanUpCheckpoints& wanted);
+  void discard(const DiscardCheckpoint& wanted);
 
  private:
   void run() {
@@ -99,11 +103,12 @@ class Saver::Impl {
   Result<store::Store*> storage();
   template <typename Action>
   checkpoint::CheckpointId id_of(const Action& wanted) const {
-    return {wanted.step, wanted.attempt, wanted.generation, checkpoint::job_tag(options_.job_uid)};
+    return {wanted.step, wanted.attempt, wanted.generation, tag_};
   }
   Result<ShardDone> write_one(const WriteShard& wanted, const os::Fd& buffer);
 
   const SaverOptions options_;
+  const std::string tag_ = checkpoint::job_tag(options_.job_uid);
   std::shared_ptr<Inbox> owner_, own_;
   const SaverEvents events_;
   std::atomic<bool> is_ending_ = false;
@@ -203,6 +208,24 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   if (!kept) answer(events_.on_warning, "cleaning up old checkpoints: " + kept.error().message);
 }
 
+void Saver::Impl::clean_up(const CleanUpCheckpoints& wanted) {
+  const checkpoint::CheckpointId current{0, wanted.attempt, wanted.generation, tag_};
+  const auto opened = storage();
+  const Status removed = opened
+                             ? checkpoint::remove_unpublished(**opened, options_.job_uid, current)
+                             : tl::make_unexpected(opened.error());
+  if (!removed)
+    answer(events_.on_warning, "removing unfinished checkpoints: " + removed.error().message);
+}
+
+void Saver::Impl::discard(const DiscardCheckpoint& wanted) {
+  const auto opened = storage();
+  const Status removed =
+      opened ? checkpoint::discard(**opened, id_of(wanted)) : tl::make_unexpected(opened.error());
+  if (!removed)
+    answer(events_.on_warning, "removing an unfinished checkpoint: " + removed.error().message);
+}
+
 Saver::Saver(SaverOptions options, std::shared_ptr<Inbox> owner, SaverEvents events) {
   auto own = Inbox::create();
   impl_ =
@@ -220,6 +243,12 @@ void Saver::write(const WriteShard& write, os::Fd buffer) {
 }
 void Saver::publish(const PublishCheckpoint& publish) {
   impl_->post([impl = impl_.get(), publish] { impl->publish(publish); });
+}
+void Saver::clean_up(const CleanUpCheckpoints& clean_up) {
+  impl_->post([impl = impl_.get(), clean_up] { impl->clean_up(clean_up); });
+}
+void Saver::discard(const DiscardCheckpoint& discard) {
+  impl_->post([impl = impl_.get(), discard] { impl->discard(discard); });
 }
 
 }  // namespace pawl::launcher

@@ -35,6 +35,9 @@ class Saver {
   void select(const membership::SelectCheckpoint& select);
   void write(const membership::WriteShard& write, os::Fd buffer);
   void publish(const membership::PublishCheckpoint& publish);
+  // What goes wrong in these two is a warning.
+  void clean_up(const membership::CleanUpCheckpoints& clean_up);
+  void discard(const membership::DiscardCheckpoint& discard);
 
  private:
   class Impl;

@@ -82,7 +82,9 @@ TEST_CASE("retain: never touches the current one, newer ones and other jobs'", "
   CHECK(folders_of(*process.store).front() == "step-00000002-a02-g0002");
 }
 
-TEST_CASE("retain: unpublished leftovers of earlier generations go, those of this one stay",
+// What lies behind the current one of this generation goes, too: a save that found the disk full
+// would keep the room that the next ones need.
+TEST_CASE("retain: unpublished leftovers go, but for what this generation may be writing",
           "[checkpoint]") {
   store::MemoryDisk disk;
   const auto process = start(disk);
@@ -101,8 +103,37 @@ TEST_CASE("retain: unpublished leftovers of earlier generations go, those of thi
         std::vector<std::string>{"step-00000001-a03-g0004-11111111",
                                  "step-00000002-a01-g0001-0ddba11f",  // another job is saving
                                  "step-00000003-a01-g0001",           // nobody knows whose
-                                 "step-00000004-a02-g0003-11111111", "step-00000010-a02-g0003",
-                                 "step-00000011-a02-g0003-11111111"});
+                                 "step-00000010-a02-g0003", "step-00000011-a02-g0003-11111111"});
+}
+
+TEST_CASE("retain: a new generation clears what earlier ones left, before its first save",
+          "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  REQUIRE(save(*process.store, {10, 1, 1, kTag}).has_value());
+  REQUIRE(save(*process.store, {10, 1, 1}).has_value());
+  const CheckpointId other{7, 1, 1, "0ddba11f"}, own{0, 2, 2, kTag};
+  for (const CheckpointId& id : {CheckpointId{20, 1, 1, kTag}, {5, 2, 2, kTag}, other})
+    REQUIRE(write_shard(*process.store, id, 0, 2, bytes_of("part")).has_value());
+  REQUIRE(remove_unpublished(*process.store, kJob, own).has_value());
+  CHECK(folders_of(*process.store) ==
+        std::vector<std::string>{"step-00000005-a02-g0002-11111111", folder_of(other),
+                                 "step-00000010-a01-g0001", "step-00000010-a01-g0001-11111111"});
+}
+
+TEST_CASE("discard: takes what is not published, and nothing else", "[checkpoint]") {
+  store::MemoryDisk disk;
+  const auto process = start(disk);
+  const CheckpointId good{10, 1, 1, kTag}, half{20, 1, 1, kTag};
+  REQUIRE(save(*process.store, good).has_value());
+  REQUIRE(write_shard(*process.store, half, 0, 2, bytes_of("part")).has_value());
+  for (const CheckpointId& id : {good, half, CheckpointId{30, 1, 1, kTag}})
+    CHECK(discard(*process.store, id).has_value());
+  CHECK(folders_of(*process.store) == std::vector<std::string>{folder_of(good)});
+  const auto reader = start(disk);
+  reader.files->fail({"stat", 1, EIO});  // it may be published
+  CHECK_FALSE(discard(*reader.store, good).has_value());
+  CHECK(folders_of(*process.store).size() == 1);
 }
 
 TEST_CASE("retain: jobs that share a place do not see each other", "[checkpoint]") {

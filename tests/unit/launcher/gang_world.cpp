@@ -169,7 +169,14 @@ void GangWorld::perform(std::size_t index, const Action& action) {
                    .step = shard->step,
                    .file = "f",
                    .manifest_json = shard->manifest_json};
-    give(index, ShardWritten{shard->local_rank, shard->buffer, done, ""});
+    const bool is_failing = failing_writes > 0;
+    failing_writes -= is_failing ? 1 : 0;
+    give(index,
+         ShardWritten{shard->local_rank, shard->buffer, done, is_failing ? "disk full" : ""});
+  } else if (const auto* discard = std::get_if<DiscardCheckpoint>(&action)) {
+    discarded.push_back(discard->step);
+  } else if (const auto* clean_up = std::get_if<CleanUpCheckpoints>(&action)) {
+    cleaned_up.push_back(clean_up->generation);
   } else if (const auto* publish = std::get_if<PublishCheckpoint>(&action)) {
     published.push_back(publish->step);
     give(index, PublishDone{publish->step, {.step = publish->step, .uri = "uri"}, ""});

@@ -77,7 +77,9 @@ class GangWorld {
   bool is_api_down = false;  // reads wait, writes are refused
   bool are_messages_held = false;
   CheckpointSelected stored;  // what selection finds
-  std::vector<std::int64_t> published;
+  std::vector<std::int64_t> published, discarded;
+  std::vector<std::int64_t> cleaned_up;  // for these generations
+  int failing_writes = 0;                // of the shards that are written next
   FakeClock clock;
 
  private:

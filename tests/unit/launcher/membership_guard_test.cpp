@@ -140,3 +140,23 @@ TEST_CASE("membership: a member speaks of its own ranks only", "[launcher]") {
   CHECK(failure.rank == 2);
   CHECK(failure.attempt == 1);
 }
+
+TEST_CASE("membership: a lost save is removed when nobody writes to it any more; the next is whole",
+          "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  CHECK(world.cleaned_up == std::vector<std::int64_t>{1});  // by the leader alone, at the commit
+  report(world, 10);
+  world.failing_writes = 1;
+  world.say(0, channel::Sealed{.step = 10, .bytes = 8, .manifest_json = "{}"});
+  world.pass(30s);
+  CHECK(world.discarded.empty());
+  world.say(1, channel::Sealed{.step = 10, .bytes = 8});
+  CHECK(world.discarded == std::vector<std::int64_t>{10});
+  CHECK(world.published.empty());
+  report(world, 20);
+  seal_all(world, 20);
+  world.pass(200ms);
+  CHECK(world.published == std::vector<std::int64_t>{20});
+  CHECK(world.discarded.size() == 1);
+}

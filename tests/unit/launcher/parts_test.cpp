@@ -60,13 +60,31 @@ TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; old
   CHECK_FALSE(ledger.publishable());
 }
 
-TEST_CASE("checkpoint_ledger: a step of which a shard was lost is never published", "[launcher]") {
+TEST_CASE(
+    "checkpoint_ledger: a step of which a shard was lost is never published, and named when all "
+    "ranks have answered",
+    "[launcher]") {
+  using Steps = std::vector<std::int64_t>;
   CheckpointLedger ledger;
-  ledger.set_world_size(1);
-  ledger.confirm(30);
-  ledger.drop(30);
+  ledger.set_world_size(3);
+  ledger.confirm(40);
   ledger.add({.rank = 0, .step = 30});
+  ledger.drop(30, 1);
+  ledger.drop(30, 1);
+  ledger.drop(30, 9);
+  CHECK(ledger.take_lost().empty());  // rank 2 may still be writing
+  ledger.add({.rank = 1, .step = 30});
   CHECK_FALSE(ledger.publishable());
+  ledger.add({.rank = 2, .step = 30});
+  CHECK_FALSE(ledger.publishable());
+  CHECK(ledger.take_lost() == Steps{30});
+  CHECK(ledger.take_lost().empty());
+  for (const int rank : {0, 1, 2}) ledger.add({.rank = rank, .step = 30});
+  ledger.drop(30, 0);
+  CHECK_FALSE(ledger.publishable());
+  CHECK(ledger.take_lost().empty());
+  for (const int rank : {0, 1, 2}) ledger.add({.rank = rank, .step = 40});
+  CHECK(ledger.publishable() == 40);
 }
 
 TEST_CASE("progress_view: percent, remaining time, numbers as text", "[launcher]") {
