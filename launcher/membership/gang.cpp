@@ -140,7 +140,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (owns_rank(joiner, shard->rank)) ledger_.add(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
     if (!owns_rank(joiner, failed->rank)) return;
-    ctx_.note("checkpoint_lost", "step " + std::to_string(failed->step) + ": " + failed->why, true);
+    give_up_save(failed->step, joiner, failed->rank, failed->why);
     ledger_.drop(failed->step, failed->rank);
   } else if (const auto* exit = std::get_if<Exit>(&message)) {
     fail_gang(failure_of(joiner, exit->failure));

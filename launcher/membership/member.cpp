@@ -168,7 +168,7 @@ void Member::on_process_said(const ProcessSaid& said) {
     if (rank_of(said.local_rank) != 0) return;
     if (!step->note.empty()) ctx_.note("trainer_note", step->note);
     unsent_report_ = *step;
-    report(writes_in_flight_ > 0);
+    report(!writes_.empty());
   } else if (const auto* done = std::get_if<channel::Done>(&said.message)) {
     if (rank_of(said.local_rank) != 0) return;
     if (!unsent_report_) return;
@@ -193,20 +193,42 @@ void Member::on_sealed(int local_rank, const channel::Sealed& sealed) {
     return;
   }
   const api::WorkerGroupStatus& status = commit_->group.status;
-  ++writes_in_flight_;
-  ctx_.act(WriteShard{.local_rank = local_rank,
-                      .buffer = sealed.buffer,
-                      .rank = rank_of(local_rank),
-                      .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
-                      .step = sealed.step,
-                      .attempt = status.attempt,
-                      .generation = status.generation,
-                      .bytes = sealed.bytes,
-                      .manifest_json = sealed.manifest_json});
+  WriteShard shard{.local_rank = local_rank,
+                   .buffer = sealed.buffer,
+                   .rank = rank_of(local_rank),
+                   .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
+                   .step = sealed.step,
+                   .attempt = status.attempt,
+                   .generation = status.generation,
+                   .bytes = sealed.bytes,
+                   .manifest_json = sealed.manifest_json};
+  writes_.push_back({shard, 1, std::nullopt});
+  ctx_.act(std::move(shard));
+}
+
+// The buffer is ours until the shard is stored or given up: what storage refuses for a moment need
+// not be lost.
+void Member::retry_writes() {
+  for (Write& write : writes_) {
+    if (!write.retry_at || ctx_.now.steady < *write.retry_at) continue;
+    write.retry_at.reset();
+    ++write.tries;
+    ctx_.act(write.shard);
+  }
 }
 
 void Member::on_shard_written(const ShardWritten& written) {
-  --writes_in_flight_;
+  const auto write = std::ranges::find_if(writes_, [&](const Write& one) {
+    return !one.retry_at && one.shard.local_rank == written.local_rank &&
+           one.shard.buffer == written.buffer;
+  });
+  if (write == writes_.end()) return;
+  if (!written.error.empty() && write->tries < ctx_.timings.save_tries) {
+    ctx_.note("shard_write_failed", written.error + "; trying again", true);
+    write->retry_at = ctx_.now.steady + ctx_.timings.save_retry_first * (1 << (write->tries - 1));
+    return;
+  }
+  writes_.erase(write);
   const Process& process = processes_[static_cast<std::size_t>(written.local_rank)];
   if (process.is_running)
     ctx_.act(TellProcess{written.local_rank, channel::Released{written.buffer}});

@@ -187,12 +187,17 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
     manifest.shards.push_back({shard.file, shard.bytes, shard.crc32c, shard.sha256});
     done.checkpoint.size_bytes += static_cast<std::int64_t>(shard.bytes);
   }
+  const std::vector<checkpoint::ShardInfo> shards = manifest.shards;
   const auto opened = storage();
   auto published = opened ? checkpoint::publish(**opened, std::move(manifest))
                           : Result<checkpoint::Manifest>{tl::make_unexpected(opened.error())};
-  // No answer is not a no: what is there tells.
-  if (!published && published.error().code == Code::kOutcomeUnknown) {
-    published = checkpoint::read_manifest(**opened, checkpoint::folder_of(id));
+  // No answer is not a no, and what is taken may have been taken by an earlier try of ours: what is
+  // there tells.
+  const Code code = published ? Code::kNotFound : published.error().code;
+  if (code == Code::kOutcomeUnknown || code == Code::kAlreadyExists) {
+    auto there = checkpoint::read_manifest(**opened, checkpoint::folder_of(id));
+    const bool is_ours = there && there->shards == shards;
+    if (is_ours || code == Code::kOutcomeUnknown) published = std::move(there);
   }
   if (!published) {
     done.error = published.error().message;
