@@ -118,7 +118,7 @@ class Saver::Impl {
 
 Result<store::Store*> Saver::Impl::storage() {
   if (!store_) {
-    PAWL_TRY(opened, store::open_store(options_.uri));
+    PAWL_TRY(opened, options_.open(options_.uri));
     store_ = std::move(opened);
   }
   return store_.get();
@@ -191,6 +191,7 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   const auto opened = storage();
   auto published = opened ? checkpoint::publish(**opened, std::move(manifest))
                           : Result<checkpoint::Manifest>{tl::make_unexpected(opened.error())};
+  const bool is_durable = published.has_value();
   // No answer is not a no, and what is taken may have been taken by an earlier try of ours: what is
   // there tells.
   const Code code = published ? Code::kNotFound : published.error().code;
@@ -208,6 +209,13 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   done.checkpoint.uri = (*opened)->uri_of(checkpoint::folder_of(id));
   done.checkpoint.digest = published->digest;
   answer(events_.on_published, std::move(done));
+  if (!is_durable) {
+    // A power cut may still take it, and then the older ones are all there is.
+    answer(events_.on_warning, "checkpoint " + checkpoint::folder_of(id) +
+                                   " is there, but storage did not say that it stays; the older "
+                                   "ones are kept until the next one");
+    return;
+  }
   const auto kept =
       checkpoint::retain(**opened, options_.job_uid, options_.keep, id, points_of(wanted.lineage));
   if (!kept) answer(events_.on_warning, "cleaning up old checkpoints: " + kept.error().message);
