@@ -130,6 +130,20 @@ void Member::tell_ready() {
   link_.send(std::move(ready));
 }
 
+// A process connects to the ranks beside it in the ring. All addresses of a gang of some thousand
+// ranks would not fit into one packet.
+std::vector<channel::PeerAddress> Member::neighbours_of(int rank) const {
+  std::vector<channel::PeerAddress> neighbours;
+  if (!peers_) return neighbours;
+  const auto world = static_cast<int>(peers_->addresses.size());
+  for (int peer : {(rank + world - 1) % world, (rank + 1) % world}) {
+    const bool is_named = !neighbours.empty() && neighbours.front().rank == peer;
+    if (peer != rank && !is_named)
+      neighbours.push_back({peer, peers_->addresses[static_cast<std::size_t>(peer)]});
+  }
+  return neighbours;
+}
+
 void Member::welcome() {
   if (!commit_ || is_stopping() || (is_native() && !peers_)) return;
   const api::WorkerGroupStatus& status = commit_->group.status;
@@ -141,17 +155,13 @@ void Member::welcome() {
       .load_uri = commit_->load_uri,
       .key = commit_->key,
       .checkpoint_seconds = ctx_.id.checkpoint_seconds};
-  if (peers_) {
-    for (std::size_t rank = 0; rank < peers_->addresses.size(); ++rank) {
-      welcome.peers.push_back({static_cast<int>(rank), peers_->addresses[rank]});
-    }
-  }
   for (int i = 0; i < ctx_.id.processes; ++i) {
     Process& process = processes_[static_cast<std::size_t>(i)];
     if (!process.hello || process.is_welcomed) continue;
     process.is_welcomed = is_welcomed_ = true;
     welcome.rank = rank_of(i);
     welcome.local_rank = i;
+    welcome.peers = neighbours_of(welcome.rank);
     ctx_.act(TellProcess{i, welcome});
   }
 }

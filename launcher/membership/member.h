@@ -56,6 +56,7 @@ class Member {
   void start_processes(std::optional<Placement> placement);
   void tell_ready();
   void welcome();
+  std::vector<api::channel::PeerAddress> neighbours_of(int rank) const;
   void report(bool is_urgent);
   // The first code counts, unless the new one is our own process's failure.
   void begin_stop(int code, bool is_saving, const std::string& why);
