@@ -246,7 +246,7 @@ TEST_CASE(
   const auto selected = checkpoint::select_newest(*store, "mine", {});
   REQUIRE(selected);
   REQUIRE(selected->newest);
-  CHECK(selected->newest->id == checkpoint::CheckpointId{25, 2, 1});
+  CHECK(selected->newest->id == checkpoint::CheckpointId{25, 2, 1, checkpoint::job_tag("mine")});
 }
 
 TEST_CASE("pawl-train: torchrun's variables make a gang without a launcher", "[trainer]") {
