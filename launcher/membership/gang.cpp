@@ -316,14 +316,15 @@ void Gang::send_peers() {
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
     if (joiner.ready->config_hash != config_hash) {
-      fail_gang(api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
-                             .pod = joiner.join.pod,
-                             .node = joiner.join.node,
-                             .pod_uid = joiner.join.self.uid,
-                             .cause = "Error",
-                             .message = "its trainer has another configuration than rank 0",
-                             .attempt = ctx_.id.attempt,
-                             .time = ctx_.now.wall});
+      fail_gang(
+          api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
+                       .pod = joiner.join.pod,
+                       .node = joiner.join.node,
+                       .pod_uid = joiner.join.self.uid,
+                       .cause = "Error",
+                       .message = "its trainer has another configuration or other data than rank 0",
+                       .attempt = ctx_.id.attempt,
+                       .time = ctx_.now.wall});
       return;
     }
     for (const std::uint16_t port : joiner.ready->data_ports) {

@@ -120,8 +120,8 @@ Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello) 
     const auto* guest = message ? std::get_if<Hello>(&*message) : nullptr;
     if (guest == nullptr || guest->rank <= 0 || guest->rank >= place.world_size) continue;
     if (guest->config_hash != hello.config_hash) {
-      return fail(Code::kInvalid,
-                  "rank " + std::to_string(guest->rank) + " has another configuration than rank 0");
+      return fail(Code::kInvalid, "rank " + std::to_string(guest->rank) +
+                                      " has another configuration or other data than rank 0");
     }
     Guest& entry = guests[static_cast<std::size_t>(guest->rank)];
     if (entry.fd.is_open())
