@@ -197,9 +197,9 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
                                SteadyPoint process_start) {
   PAWL_TRY(run, prepare(options));
   PAWL_TRY(place, place_from(os::environment()));
-  PAWL_TRY(gang, meet(place, Hello{.rank = place.rank,
-                                   .data_port = run.door.port,
-                                   .config_hash = agreed_hash(run)}));
+  const Hello hello{
+      .rank = place.rank, .data_port = run.door.port, .config_hash = agreed_hash(run)};
+  PAWL_TRY(gang, meet(place, hello, signals));
   gang.checkpoint_seconds = options.checkpoint_seconds;
   PAWL_TRY(ring, form_ring(gang, run.door));
   run.ring = std::move(ring);
