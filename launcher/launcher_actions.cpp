@@ -123,10 +123,14 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
 void Launcher::act(const TellProcess& tell) {
   if (std::holds_alternative<api::channel::Stop>(tell.message))
     supervisor_->mark_told(tell.local_rank);
-  if (const auto* welcome = std::get_if<api::channel::Welcome>(&tell.message)) {
-    supervisor_->set_first_rank(welcome->rank - welcome->local_rank);
-  }
-  channels_->send(tell.local_rank, tell.message);
+  const auto* welcome = std::get_if<api::channel::Welcome>(&tell.message);
+  if (welcome != nullptr) supervisor_->set_first_rank(welcome->rank - welcome->local_rank);
+  const Status sent = channels_->send(tell.local_rank, tell.message);
+  if (sent || welcome == nullptr || sent.error().code == Code::kNotFound) return;
+  // It would wait for its place for ever, and the gang for it.
+  feed(ProcessExited{.local_rank = tell.local_rank,
+                     .exit_code = api::kExitUser,
+                     .message = "it could not be told its place: " + sent.error().message});
 }
 
 void Launcher::act(const WriteShard& write) {

@@ -57,7 +57,7 @@ struct Welcome {
   std::int64_t start_step = 0;      // load this step's checkpoint; 0: start fresh
   std::string load_uri;             // directory of that checkpoint, "" when fresh
   std::string key;                  // hex; authenticates data-plane connections of this generation
-  std::vector<PeerAddress> peers;   // of all ranks, by rank
+  std::vector<PeerAddress> peers;   // of the ranks before and after this one in the ring
   int checkpoint_seconds = 60;
 };
 struct BuffersReady {};  // with two file descriptors

@@ -31,9 +31,10 @@ Result<os::Fd> ChannelSet::open(int local_rank) {
   return std::move(ends.second);
 }
 
-void ChannelSet::send(int local_rank, const channel::ToProcess& message) {
+Status ChannelSet::send(int local_rank, const channel::ToProcess& message) {
   const auto found = channels_.find(local_rank);
-  if (found == channels_.end() || !found->second.socket.is_open()) return;
+  if (found == channels_.end() || !found->second.socket.is_open())
+    return fail(Code::kNotFound, "the process has hung up");
   const std::string text = channel::encode(message);
   const Status sent =
       text.size() > os::kPacketBytesMax
@@ -41,6 +42,7 @@ void ChannelSet::send(int local_rank, const channel::ToProcess& message) {
           : os::send_packet(found->second.socket.get(), text);
   if (!sent)
     log_.warning("channel_send_failed", {{"rank", local_rank}, {"error", sent.error().message}});
+  return sent;
 }
 
 void ChannelSet::drain(int local_rank) {

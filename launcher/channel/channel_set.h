@@ -24,7 +24,8 @@ class ChannelSet {
 
   // The end for the process to inherit; close it after the start.
   Result<os::Fd> open(int local_rank);
-  void send(int local_rank, const api::channel::ToProcess& message);
+  // NotFound when the process has hung up, which its exit will tell.
+  Status send(int local_rank, const api::channel::ToProcess& message);
   // Reads everything that is there, also after the process ended.
   void drain(int local_rank);
   // A duplicate of the buffer's descriptor for the writer thread; Invalid for a buffer or length

@@ -8,12 +8,14 @@ namespace pawl::membership {
 void CheckpointLedger::add(ShardDone shard) {
   if (shard.rank < 0 || shard.rank >= world_size_) return;
   if (shard.step <= taken_ || lost_.contains(shard.step)) return;
+  newest_ = std::max(newest_, shard.step);
   auto& shards = steps_[shard.step].shards;
   shards[shard.rank] = std::move(shard);
 }
 
 void CheckpointLedger::drop(std::int64_t step, int rank) {
   if (rank < 0 || rank >= world_size_ || step <= taken_ || lost_.contains(step)) return;
+  newest_ = std::max(newest_, step);
   steps_[step].failed.insert(rank);
 }
 

@@ -22,6 +22,8 @@ class CheckpointLedger {
   std::vector<std::int64_t> take_lost();
   void confirm(std::int64_t step);
   std::int64_t confirmed() const { return confirmed_; }
+  // The newest step that anybody sealed; -1: none.
+  std::int64_t newest() const { return newest_; }
 
   // The newest step that is whole, confirmed and newer than everything published; older ones are
   // let go.
@@ -33,6 +35,7 @@ class CheckpointLedger {
   int world_size_ = 1;
   std::int64_t confirmed_ = 0;
   std::int64_t taken_ = -1;  // the newest step that was taken
+  std::int64_t newest_ = -1;
   struct Step {
     std::map<int, ShardDone> shards;
     std::set<int> failed;  // ranks

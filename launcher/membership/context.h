@@ -42,6 +42,9 @@ struct Timings {
   std::chrono::milliseconds culprit_wait{1'000};  // a victim's report may come before the culprit's
   std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
+  // Of a shard, and of a manifest; doubles. Then that step is given up.
+  std::chrono::milliseconds save_retry_first{500};
+  int save_tries = 4;
 };
 
 class Context {

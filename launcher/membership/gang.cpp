@@ -140,7 +140,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (owns_rank(joiner, shard->rank)) ledger_.add(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
     if (!owns_rank(joiner, failed->rank)) return;
-    ctx_.note("checkpoint_lost", "step " + std::to_string(failed->step) + ": " + failed->why, true);
+    give_up_save(failed->step, joiner, failed->rank, failed->why);
     ledger_.drop(failed->step, failed->rank);
   } else if (const auto* exit = std::get_if<Exit>(&message)) {
     fail_gang(failure_of(joiner, exit->failure));
@@ -316,14 +316,15 @@ void Gang::send_peers() {
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
     if (joiner.ready->config_hash != config_hash) {
-      fail_gang(api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
-                             .pod = joiner.join.pod,
-                             .node = joiner.join.node,
-                             .pod_uid = joiner.join.self.uid,
-                             .cause = "Error",
-                             .message = "its trainer has another configuration than rank 0",
-                             .attempt = ctx_.id.attempt,
-                             .time = ctx_.now.wall});
+      fail_gang(
+          api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
+                       .pod = joiner.join.pod,
+                       .node = joiner.join.node,
+                       .pod_uid = joiner.join.self.uid,
+                       .cause = "Error",
+                       .message = "its trainer has another configuration or other data than rank 0",
+                       .attempt = ctx_.id.attempt,
+                       .time = ctx_.now.wall});
       return;
     }
     for (const std::uint16_t port : joiner.ready->data_ports) {

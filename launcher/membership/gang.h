@@ -48,6 +48,13 @@ class Gang {
     std::int64_t step = 0;
     std::uint64_t read_id = 0;
     bool is_sent = false;
+    int tries = 0;
+    std::optional<SteadyPoint> retry_at = {};  // the last try has failed
+    std::vector<ShardDone> shards = {};        // by rank
+  };
+  struct SaveError {
+    std::int64_t step = 0;
+    api::Failure failure;
   };
 
   void on_join(PeerId peer, const Join& join);
@@ -66,6 +73,8 @@ class Gang {
   void send_peers();
   void drive_checkpoints();
   void drive_requests();
+  void drive_success();
+  void give_up_save(std::int64_t step, const Joiner& whose, int rank, const std::string& why);
   void drive_end();
   // A higher attempt has a gang, or is asked for.
   bool is_taken_over() const;
@@ -94,6 +103,7 @@ class Gang {
 
   CheckpointLedger ledger_;
   std::optional<Publishing> publishing_;
+  std::optional<SaveError> save_error_;              // of the newest step that was given up
   std::optional<api::CheckpointStatus> checkpoint_;  // published by us, newest
   ProgressView progress_;
   std::int64_t asked_checkpoint_ = 0, asked_at_step_ = 0, checkpoint_done_ = 0;

@@ -30,10 +30,7 @@ void Gang::decide() {
     drive_requests();
   }
   if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) drive_checkpoints();
-  if (stage_ == Stage::kRunning &&
-      are_members([](const Joiner& joiner) { return joiner.is_finished; }) && !publishing_) {
-    wants_finished_ = true;
-  }
+  if (stage_ == Stage::kRunning) drive_success();
   if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) write_if_due();
   if (stage_ == Stage::kRunning && wants_finished_ && ctx_.record->status.is_finished) {
     broadcast(Goodbye{});
@@ -50,7 +47,8 @@ void Gang::on_record(std::uint64_t read_id) {
   // An attempt that is only asked for has no gang yet, and gets none while this pod lives; what is
   // sealed here is still the newest of the run. Once it has one, nothing of ours is published.
   if (is_taken_over()) return publishing_.reset();
-  if (!publishing_ || publishing_->is_sent || read_id < publishing_->read_id) return;
+  if (!publishing_ || publishing_->is_sent || publishing_->retry_at) return;
+  if (read_id < publishing_->read_id) return;
   // The fence before the manifest: still our attempt, our generation, our leadership.
   const bool is_ours =
       ctx_.is_leader() && proposal_ && ctx_.record->status.generation == proposal_->generation;
@@ -60,11 +58,11 @@ void Gang::on_record(std::uint64_t read_id) {
     return;
   }
   publishing_->is_sent = true;
-  std::vector<ShardDone> shards = ledger_.take(publishing_->step);
-  const std::string trainer = shards.front().manifest_json;
-  const int world_size = static_cast<int>(shards.size());
+  if (publishing_->shards.empty()) publishing_->shards = ledger_.take(publishing_->step);
+  const std::vector<ShardDone>& shards = publishing_->shards;
   ctx_.act(PublishCheckpoint{publishing_->step, ctx_.id.attempt, ctx_.record->status.generation,
-                             world_size, trainer, std::move(shards), ctx_.record->status.lineage});
+                             static_cast<int>(shards.size()), shards.front().manifest_json, shards,
+                             ctx_.record->status.lineage});
 }
 
 bool Gang::is_taken_over() const { return ctx_.record->status.attempt > ctx_.id.attempt; }
@@ -78,18 +76,43 @@ void Gang::drive_checkpoints() {
   for (const std::int64_t lost : ledger_.take_lost()) {
     ctx_.act(DiscardCheckpoint{lost, ctx_.id.attempt, proposal_->generation});
   }
-  if (publishing_) return;
   const auto step = ledger_.publishable();
-  if (!step) return;
-  publishing_ = Publishing{*step, writer_.ask_for_record()};
+  if (publishing_ && !publishing_->retry_at) return;
+  if (step) {  // newer than one that waits for another try
+    publishing_ = Publishing{*step, writer_.ask_for_record()};
+  } else if (publishing_ && ctx_.now.steady >= *publishing_->retry_at) {
+    publishing_->retry_at.reset();
+    publishing_->is_sent = false;
+    publishing_->read_id = writer_.ask_for_record();
+  }
+}
+
+void Gang::give_up_save(std::int64_t step, const Joiner& whose, int rank, const std::string& why) {
+  ctx_.note("checkpoint_lost", "step " + std::to_string(step) + ": " + why, true);
+  if (save_error_ && save_error_->step > step) return;
+  api::Failure failure{.rank = rank,
+                       .node = whose.join.node,
+                       .cause = "Error",
+                       .message = "the checkpoint of step " + std::to_string(step) +
+                                  ", the last one, could not be stored: " + why,
+                       .time = ctx_.now.wall};
+  save_error_ = SaveError{step, failure_of(whose, std::move(failure))};
 }
 
 void Gang::on_published(const PublishDone& done) {
-  publishing_.reset();
+  if (!publishing_ || !publishing_->is_sent || publishing_->step != done.step) return;
   if (!done.error.empty()) {
     ctx_.note("checkpoint_failed", "step " + std::to_string(done.step) + ": " + done.error, true);
+    if (++publishing_->tries < ctx_.timings.save_tries) {
+      publishing_->retry_at =
+          ctx_.now.steady + ctx_.timings.save_retry_first * (1 << (publishing_->tries - 1));
+      return;
+    }
+    give_up_save(done.step, joiners_.at(kSelfPeer), -1, done.error);
+    publishing_.reset();
     return;
   }
+  publishing_.reset();
   api::CheckpointStatus checkpoint = done.checkpoint;
   const auto& before = checkpoint_ ? checkpoint_ : ctx_.record->status.checkpoint;
   checkpoint.count = (before ? before->count : 0) + 1;
@@ -99,6 +122,15 @@ void Gang::on_published(const PublishDone& done) {
     checkpoint_done_ = asked_checkpoint_;
   }
   broadcast(Published{done.step});
+}
+
+// All ranks have ended well. A run whose result is not stored has not: a new attempt goes on from
+// the checkpoint before, and saves again.
+void Gang::drive_success() {
+  const bool are_finished = are_members([](const Joiner& joiner) { return joiner.is_finished; });
+  if (!are_finished || publishing_) return;
+  if (save_error_ && save_error_->step >= ledger_.newest()) return fail_gang(save_error_->failure);
+  wants_finished_ = true;
 }
 
 void Gang::drive_requests() {

@@ -130,6 +130,20 @@ void Member::tell_ready() {
   link_.send(std::move(ready));
 }
 
+// A process connects to the ranks beside it in the ring. All addresses of a gang of some thousand
+// ranks would not fit into one packet.
+std::vector<channel::PeerAddress> Member::neighbours_of(int rank) const {
+  std::vector<channel::PeerAddress> neighbours;
+  if (!peers_) return neighbours;
+  const auto world = static_cast<int>(peers_->addresses.size());
+  for (int peer : {(rank + world - 1) % world, (rank + 1) % world}) {
+    const bool is_named = !neighbours.empty() && neighbours.front().rank == peer;
+    if (peer != rank && !is_named)
+      neighbours.push_back({peer, peers_->addresses[static_cast<std::size_t>(peer)]});
+  }
+  return neighbours;
+}
+
 void Member::welcome() {
   if (!commit_ || is_stopping() || (is_native() && !peers_)) return;
   const api::WorkerGroupStatus& status = commit_->group.status;
@@ -141,17 +155,13 @@ void Member::welcome() {
       .load_uri = commit_->load_uri,
       .key = commit_->key,
       .checkpoint_seconds = ctx_.id.checkpoint_seconds};
-  if (peers_) {
-    for (std::size_t rank = 0; rank < peers_->addresses.size(); ++rank) {
-      welcome.peers.push_back({static_cast<int>(rank), peers_->addresses[rank]});
-    }
-  }
   for (int i = 0; i < ctx_.id.processes; ++i) {
     Process& process = processes_[static_cast<std::size_t>(i)];
     if (!process.hello || process.is_welcomed) continue;
     process.is_welcomed = is_welcomed_ = true;
     welcome.rank = rank_of(i);
     welcome.local_rank = i;
+    welcome.peers = neighbours_of(welcome.rank);
     ctx_.act(TellProcess{i, welcome});
   }
 }
@@ -168,7 +178,7 @@ void Member::on_process_said(const ProcessSaid& said) {
     if (rank_of(said.local_rank) != 0) return;
     if (!step->note.empty()) ctx_.note("trainer_note", step->note);
     unsent_report_ = *step;
-    report(writes_in_flight_ > 0);
+    report(!writes_.empty());
   } else if (const auto* done = std::get_if<channel::Done>(&said.message)) {
     if (rank_of(said.local_rank) != 0) return;
     if (!unsent_report_) return;
@@ -193,20 +203,42 @@ void Member::on_sealed(int local_rank, const channel::Sealed& sealed) {
     return;
   }
   const api::WorkerGroupStatus& status = commit_->group.status;
-  ++writes_in_flight_;
-  ctx_.act(WriteShard{.local_rank = local_rank,
-                      .buffer = sealed.buffer,
-                      .rank = rank_of(local_rank),
-                      .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
-                      .step = sealed.step,
-                      .attempt = status.attempt,
-                      .generation = status.generation,
-                      .bytes = sealed.bytes,
-                      .manifest_json = sealed.manifest_json});
+  WriteShard shard{.local_rank = local_rank,
+                   .buffer = sealed.buffer,
+                   .rank = rank_of(local_rank),
+                   .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
+                   .step = sealed.step,
+                   .attempt = status.attempt,
+                   .generation = status.generation,
+                   .bytes = sealed.bytes,
+                   .manifest_json = sealed.manifest_json};
+  writes_.push_back({shard, 1, std::nullopt});
+  ctx_.act(std::move(shard));
+}
+
+// The buffer is ours until the shard is stored or given up: what storage refuses for a moment need
+// not be lost.
+void Member::retry_writes() {
+  for (Write& write : writes_) {
+    if (!write.retry_at || ctx_.now.steady < *write.retry_at) continue;
+    write.retry_at.reset();
+    ++write.tries;
+    ctx_.act(write.shard);
+  }
 }
 
 void Member::on_shard_written(const ShardWritten& written) {
-  --writes_in_flight_;
+  const auto write = std::ranges::find_if(writes_, [&](const Write& one) {
+    return !one.retry_at && one.shard.local_rank == written.local_rank &&
+           one.shard.buffer == written.buffer;
+  });
+  if (write == writes_.end()) return;
+  if (!written.error.empty() && write->tries < ctx_.timings.save_tries) {
+    ctx_.note("shard_write_failed", written.error + "; trying again", true);
+    write->retry_at = ctx_.now.steady + ctx_.timings.save_retry_first * (1 << (write->tries - 1));
+    return;
+  }
+  writes_.erase(write);
   const Process& process = processes_[static_cast<std::size_t>(written.local_rank)];
   if (process.is_running)
     ctx_.act(TellProcess{written.local_rank, channel::Released{written.buffer}});

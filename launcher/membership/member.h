@@ -42,13 +42,21 @@ class Member {
     std::optional<api::channel::Hello> hello;
   };
 
+  struct Write {
+    WriteShard shard;
+    int tries = 1;
+    std::optional<SteadyPoint> retry_at;  // the last try has failed
+  };
+
   void on_commit(const Commit& commit);
   void on_stop_gang(const StopGang& stop);
   void on_refused(const Refused& refused);
   void on_sealed(int local_rank, const api::channel::Sealed& sealed);
+  void retry_writes();
   void start_processes(std::optional<Placement> placement);
   void tell_ready();
   void welcome();
+  std::vector<api::channel::PeerAddress> neighbours_of(int rank) const;
   void report(bool is_urgent);
   // The first code counts, unless the new one is our own process's failure.
   void begin_stop(int code, bool is_saving, const std::string& why);
@@ -67,8 +75,8 @@ class Member {
   std::optional<Peers> peers_;
   int member_rank_ = -1;
   bool is_welcomed_ = false, is_ready_told_ = false;
-  int ready_told_on_ = 0;  // which Join the leader got it after
-  int writes_in_flight_ = 0;
+  int ready_told_on_ = 0;      // which Join the leader got it after
+  std::vector<Write> writes_;  // sealed, and neither stored nor given up
   std::optional<api::channel::Report> unsent_report_;
   SteadyPoint report_sent_{};
 

@@ -110,6 +110,7 @@ void Member::on_termination_asked() {
 void Member::on_tick() {
   link_.on_tick();
   report(false);
+  retry_writes();
   if (term_at_ && ctx_.now.steady >= *term_at_) {
     term_at_.reset();
     ctx_.act(StopProcesses{ctx_.timings.kill_grace});
@@ -122,15 +123,15 @@ void Member::decide() {
   const auto loss = link_.take_loss();
   const bool are_gone = are_all([](const Process& process) { return !process.is_running; });
   if (is_stopping()) {
-    if ((are_gone && writes_in_flight_ == 0) || ctx_.now.steady >= stop_deadline_) {
+    if ((are_gone && writes_.empty()) || ctx_.now.steady >= stop_deadline_) {
       report(true);
       link_.send(Left{});
       is_through_ = true;
     }
     return;
   }
-  const bool is_done = are_all([](const Process& process) { return process.exit_code == 0; }) &&
-                       writes_in_flight_ == 0;
+  const bool is_done =
+      are_all([](const Process& process) { return process.exit_code == 0; }) && writes_.empty();
   if (is_done && commit_ && !is_finished_) {
     is_finished_ = true;
     report(true);

@@ -118,7 +118,7 @@ class Saver::Impl {
 
 Result<store::Store*> Saver::Impl::storage() {
   if (!store_) {
-    PAWL_TRY(opened, store::open_store(options_.uri));
+    PAWL_TRY(opened, options_.open(options_.uri));
     store_ = std::move(opened);
   }
   return store_.get();
@@ -187,12 +187,18 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
     manifest.shards.push_back({shard.file, shard.bytes, shard.crc32c, shard.sha256});
     done.checkpoint.size_bytes += static_cast<std::int64_t>(shard.bytes);
   }
+  const std::vector<checkpoint::ShardInfo> shards = manifest.shards;
   const auto opened = storage();
   auto published = opened ? checkpoint::publish(**opened, std::move(manifest))
                           : Result<checkpoint::Manifest>{tl::make_unexpected(opened.error())};
-  // No answer is not a no: what is there tells.
-  if (!published && published.error().code == Code::kOutcomeUnknown) {
-    published = checkpoint::read_manifest(**opened, checkpoint::folder_of(id));
+  const bool is_durable = published.has_value();
+  // No answer is not a no, and what is taken may have been taken by an earlier try of ours: what is
+  // there tells.
+  const Code code = published ? Code::kNotFound : published.error().code;
+  if (code == Code::kOutcomeUnknown || code == Code::kAlreadyExists) {
+    auto there = checkpoint::read_manifest(**opened, checkpoint::folder_of(id));
+    const bool is_ours = there && there->shards == shards;
+    if (is_ours || code == Code::kOutcomeUnknown) published = std::move(there);
   }
   if (!published) {
     done.error = published.error().message;
@@ -203,6 +209,13 @@ void Saver::Impl::publish(const PublishCheckpoint& wanted) {
   done.checkpoint.uri = (*opened)->uri_of(checkpoint::folder_of(id));
   done.checkpoint.digest = published->digest;
   answer(events_.on_published, std::move(done));
+  if (!is_durable) {
+    // A power cut may still take it, and then the older ones are all there is.
+    answer(events_.on_warning, "checkpoint " + checkpoint::folder_of(id) +
+                                   " is there, but storage did not say that it stays; the older "
+                                   "ones are kept until the next one");
+    return;
+  }
   const auto kept =
       checkpoint::retain(**opened, options_.job_uid, options_.keep, id, points_of(wanted.lineage));
   if (!kept) answer(events_.on_warning, "cleaning up old checkpoints: " + kept.error().message);

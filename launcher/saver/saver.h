@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/os/fd.h"
+#include "common/store/store.h"
 #include "launcher/loop/inbox.h"
 #include "launcher/membership/action.h"
 
@@ -17,6 +18,8 @@ struct SaverOptions {
   std::string uri;  // empty: there is no storage, and nothing may be asked
   std::string job_uid;
   int keep = 3;
+  std::function<Result<std::unique_ptr<store::Store>>(const std::string& uri)> open =
+      store::open_store;  // tests give another one
 };
 
 struct SaverEvents {  // on the owner thread

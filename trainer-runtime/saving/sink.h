@@ -13,7 +13,7 @@ class CheckpointSink {
   virtual ~CheckpointSink() = default;
   // False: checkpoints go nowhere, nobody needs to seal one.
   virtual bool is_saving() const = 0;
-  // Whether seal would not wait for storage.
+  // Whether seal would not wait for storage. The same on all ranks where seal is collective.
   virtual bool is_ready() const = 0;
   virtual Status seal(const TrainerState& state, const optim::TrainingArrays& arrays) = 0;
   // Returns when everything that was sealed is on storage, or in hands that will bring it there.

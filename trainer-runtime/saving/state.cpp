@@ -28,7 +28,9 @@ std::string encode_state(const TrainerState& state) {
                                  {"seed", state.seed},
                                  {"optimizer", {{"kind", "adamw"}, {"step", state.step}}},
                                  {"config_hash", state.config_hash},
-                                 {"model_hash", state.model_hash}};
+                                 {"model_hash", state.model_hash},
+                                 {"corpus_bytes", state.corpus_bytes},
+                                 {"samples", state.samples}};
   return object.dump();
 }
 
@@ -46,9 +48,16 @@ Result<TrainerState> decode_state(const std::string& text) {
   }
   if (object["format"].get<int>() != 1)
     return fail(Code::kInvalid, "the checkpoint is of a newer pawl-train");
-  return TrainerState{object["step"].get<std::int64_t>(), object["cursor"].get<std::uint64_t>(),
-                      object["seed"].get<std::uint64_t>(), object["config_hash"].get<std::string>(),
-                      object["model_hash"].get<std::string>()};
+  const auto count = [&](const char* name) {
+    return is_number(name) ? object[name].get<std::uint64_t>() : 0;
+  };
+  return TrainerState{object["step"].get<std::int64_t>(),
+                      object["cursor"].get<std::uint64_t>(),
+                      object["seed"].get<std::uint64_t>(),
+                      object["config_hash"].get<std::string>(),
+                      object["model_hash"].get<std::string>(),
+                      count("corpus_bytes"),
+                      count("samples")};
 }
 
 Shard::Shard(const std::vector<models::Tensor>& tensors, int rank, int world_size) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/api/contract.h"
+#include "common/base/hash.h"
 #include "common/os/process.h"
 #include "trainer-runtime/collective/ring.h"
 #include "trainer-runtime/kernels/matmul.h"
@@ -95,8 +96,21 @@ Result<Run> prepare(const Options& options) {
              std::move(model),  std::move(arrays), nullptr};
 }
 
-saving::TrainerState fresh_state(const TrainerConfig& config) {
-  return {0, 0, config.seed, config_hash(config), model_hash(config)};
+saving::TrainerState fresh_state(const Run& run) {
+  return {0,
+          0,
+          run.config.seed,
+          config_hash(run.config),
+          model_hash(run.config),
+          run.corpus.bytes(),
+          run.corpus.training_samples()};
+}
+
+// What has to be equal on all ranks. The paths need not be; how much lies behind them does, or the
+// ranks would deal out different samples.
+std::string agreed_hash(const Run& run) {
+  return sha256_hex(config_hash(run.config) + " " + std::to_string(run.corpus.bytes()) + " " +
+                    std::to_string(run.corpus.training_samples()));
 }
 
 Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoint::Reader& reader,
@@ -107,6 +121,17 @@ Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoi
   if (state.seed != run.config.seed)
     return fail(Code::kInvalid,
                 found.folder + " is of another seed: the order of samples would change");
+  const std::uint64_t bytes = run.corpus.bytes(), samples = run.corpus.training_samples();
+  const bool is_known = state.corpus_bytes > 0;
+  if (is_known && (state.corpus_bytes != bytes || state.samples != samples)) {
+    return fail(Code::kInvalid, found.folder + " was trained on " +
+                                    std::to_string(state.corpus_bytes) + " bytes of text in " +
+                                    std::to_string(state.samples) + " samples, data.paths has " +
+                                    std::to_string(bytes) + " in " + std::to_string(samples) +
+                                    ": the order of samples would change");
+  }
+  state.corpus_bytes = bytes;
+  state.samples = samples;
   PAWL_TRY_VOID(saving::load_arrays(reader, run.model->tensors(), *run.arrays));
   state.config_hash = config_hash(run.config);
   return state;
@@ -149,11 +174,10 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
   PAWL_TRY(run, prepare(options));
   ChannelSession session(os::Fd{fd}, signals);
   // The launcher knows by the socket who we are; the rank comes with its answer.
-  PAWL_TRY(gang,
-           session.join(Hello{.data_port = run.door.port, .config_hash = config_hash(run.config)}));
+  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = agreed_hash(run)}));
   PAWL_TRY(ring, form_ring(gang, run.door));
   run.ring = std::move(ring);
-  saving::TrainerState start = fresh_state(run.config);
+  saving::TrainerState start = fresh_state(run);
   if (!gang.load_uri.empty()) {
     PAWL_TRY(opened, checkpoint::open_checkpoint(gang.load_uri));
     PAWL_TRY(loaded, load(opened.found, opened.reader, run));
@@ -173,14 +197,14 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
                                SteadyPoint process_start) {
   PAWL_TRY(run, prepare(options));
   PAWL_TRY(place, place_from(os::environment()));
-  PAWL_TRY(gang, meet(place, Hello{.rank = place.rank,
-                                   .data_port = run.door.port,
-                                   .config_hash = config_hash(run.config)}));
+  const Hello hello{
+      .rank = place.rank, .data_port = run.door.port, .config_hash = agreed_hash(run)};
+  PAWL_TRY(gang, meet(place, hello, signals));
   gang.checkpoint_seconds = options.checkpoint_seconds;
   PAWL_TRY(ring, form_ring(gang, run.door));
   run.ring = std::move(ring);
   StandaloneSession session(signals);
-  saving::TrainerState start = fresh_state(run.config);
+  saving::TrainerState start = fresh_state(run);
   std::unique_ptr<store::Store> store;
   auto sink = saving::make_no_sink();
   if (!options.checkpoint_uri.empty()) {

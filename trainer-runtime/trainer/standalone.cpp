@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "common/os/fd.h"
 #include "common/os/process.h"
@@ -99,7 +98,16 @@ struct Guest {
   std::string address;
 };
 
-Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello) {
+// Waits for `fd`, if it is one, to be readable; false when the time is up. Cancelled: a signal
+// came.
+Result<bool> wait_for(int fd, milliseconds timeout, Signals& signals) {
+  std::array<pollfd, 2> waiting{pollfd{signals.fd(), POLLIN, 0}, pollfd{fd, POLLIN, 0}};
+  ::poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count()));
+  if (signals.has_come()) return fail(Code::kCancelled, "stopped before the gang was formed");
+  return waiting[1].revents != 0;
+}
+
+Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello, Signals& signals) {
   auto listener = os::listen_tcp("::", place.master_port);
   if (!listener) listener = os::listen_tcp("0.0.0.0", place.master_port);
   if (!listener) return tl::make_unexpected(listener.error());
@@ -108,11 +116,12 @@ Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello) 
   std::vector<Guest> guests(static_cast<std::size_t>(place.world_size));
   for (int missing = place.world_size - 1; missing > 0;) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock.steady_now());
-    pollfd waiting{listener->get(), POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) == 0) {
+    if (left.count() <= 0) {
       return fail(Code::kUnavailable, std::to_string(missing) + " of " +
                                           std::to_string(place.world_size) + " ranks did not come");
     }
+    PAWL_TRY(has_guest, wait_for(listener->get(), left, signals));
+    if (!has_guest) continue;
     os::Fd fd{::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC)};
     const auto letter = receive_letter(fd.get(), kAnswerDeadline);
     const auto message =
@@ -120,8 +129,8 @@ Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello) 
     const auto* guest = message ? std::get_if<Hello>(&*message) : nullptr;
     if (guest == nullptr || guest->rank <= 0 || guest->rank >= place.world_size) continue;
     if (guest->config_hash != hello.config_hash) {
-      return fail(Code::kInvalid,
-                  "rank " + std::to_string(guest->rank) + " has another configuration than rank 0");
+      return fail(Code::kInvalid, "rank " + std::to_string(guest->rank) +
+                                      " has another configuration or other data than rank 0");
     }
     Guest& entry = guests[static_cast<std::size_t>(guest->rank)];
     if (entry.fd.is_open())
@@ -135,8 +144,8 @@ Result<std::vector<Guest>> host_meeting(const Place& place, const Hello& hello) 
   return guests;
 }
 
-Result<Welcome> host(const Place& place, const Hello& hello) {
-  PAWL_TRY(guests, host_meeting(place, hello));
+Result<Welcome> host(const Place& place, const Hello& hello, Signals& signals) {
+  PAWL_TRY(guests, host_meeting(place, hello, signals));
   Welcome welcome;
   welcome.world_size = place.world_size;
   welcome.key = os::random_hex(32);
@@ -152,7 +161,7 @@ Result<Welcome> host(const Place& place, const Hello& hello) {
   return welcome;
 }
 
-Result<Welcome> visit(const Place& place, const Hello& hello) {
+Result<Welcome> visit(const Place& place, const Hello& hello, Signals& signals) {
   const RealClock clock;
   const SteadyPoint deadline = clock.steady_now() + kMeetingDeadline;
   while (true) {
@@ -168,8 +177,8 @@ Result<Welcome> visit(const Place& place, const Hello& hello) {
     }
     if (clock.steady_now() > deadline)
       return fail_with(fd.error(), "rank 0 at " + place.master_address);
-    std::this_thread::sleep_for(
-        kRetry);  // rank 0 may not listen yet, and nothing tells when it does
+    // Rank 0 may not listen yet, and nothing tells when it does.
+    PAWL_TRY_VOID(wait_for(-1, kRetry, signals));
   }
 }
 
@@ -206,9 +215,9 @@ Result<Place> place_from(const std::map<std::string, std::string>& environment) 
   return place;
 }
 
-Result<Welcome> meet(const Place& place, const Hello& hello) {
+Result<Welcome> meet(const Place& place, const Hello& hello, Signals& signals) {
   if (place.world_size == 1) return Welcome{};
-  return place.rank == 0 ? host(place, hello) : visit(place, hello);
+  return place.rank == 0 ? host(place, hello, signals) : visit(place, hello, signals);
 }
 
 }  // namespace pawl::trainer

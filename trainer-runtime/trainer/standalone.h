@@ -21,8 +21,9 @@ struct Place {
 Result<Place> place_from(const std::map<std::string, std::string>& environment);
 
 // Every rank says hello to rank 0 and gets the gang back. Invalid: another configuration.
-// Unavailable: not all came within two minutes.
-Result<api::channel::Welcome> meet(const Place& place, const api::channel::Hello& hello);
+// Unavailable: not all came within two minutes. Cancelled: a signal came first.
+Result<api::channel::Welcome> meet(const Place& place, const api::channel::Hello& hello,
+                                   Signals& signals);
 
 class StandaloneSession final : public Session {
  public:

@@ -200,15 +200,13 @@ Status Trainer::save_and_leave() {
 }
 
 // The closing barrier confirms the last step; its checkpoint goes to storage while the held-out
-// text is tried.
+// text is tried. A rank whose storage is behind, so that it has to wait for room, does so after the
+// last collective: the others would take it for dead.
 Status Trainer::finish() {
   PAWL_TRY_VOID(parts_.ring.barrier());
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
-  if (parts_.sink.is_saving() && saved_step_ != state_.step) {
-    PAWL_TRY_VOID(parts_.sink.drain());
-    PAWL_TRY_VOID(save());
-  }
+  if (parts_.sink.is_saving() && parts_.sink.is_ready()) PAWL_TRY_VOID(save());
   if (parts_.corpus.held_out_samples() > 0) {
     PAWL_TRY(validation, validate());
     if (is_leader_) {
@@ -225,6 +223,8 @@ Status Trainer::finish() {
       PAWL_TRY_VOID(report_confirmed(text.data()));
     }
   }
+  PAWL_TRY_VOID(parts_.sink.drain());
+  if (parts_.sink.is_saving()) PAWL_TRY_VOID(save());
   PAWL_TRY_VOID(parts_.sink.drain());
   return parts_.session.done(state_.step);
 }

@@ -64,9 +64,9 @@ TEST_CASE("gang: two members of two processes train, checkpoint, finish", "[laun
   REQUIRE(record.status.checkpoint.has_value());
   CHECK(record.status.checkpoint->step == 60);
   CHECK(gang.checkpoints().back() == GangFixture::checkpoint(60));
-  CHECK(gang.output(0).find("[0] rank 0 of 4 starts at 0, 4 peers, key of 64") !=
+  CHECK(gang.output(0).find("[0] rank 0 of 4 starts at 0, 2 peers, key of 64") !=
         std::string::npos);
-  CHECK(gang.output(1).find("[3] rank 3 of 4 starts at 0, 4 peers, key of 64") !=
+  CHECK(gang.output(1).find("[3] rank 3 of 4 starts at 0, 2 peers, key of 64") !=
         std::string::npos);
 }
 

@@ -248,7 +248,32 @@ TEST_CASE(
   const auto selected = checkpoint::select_newest(*store, "mine", {});
   REQUIRE(selected);
   REQUIRE(selected->newest);
-  CHECK(selected->newest->id == checkpoint::CheckpointId{25, 2, 1});
+  CHECK(selected->newest->id == checkpoint::CheckpointId{25, 2, 1, checkpoint::job_tag("mine")});
+}
+
+TEST_CASE("pawl-train: a run does not go on with other data", "[trainer]") {
+  Setup setup(20);
+  const std::vector<std::string> arguments{"--config", setup.config_path, "--checkpoint-uri",
+                                           setup.uri()};
+  REQUIRE(Process(arguments, {}, setup.log_path).wait() == api::kExitDone);
+  setup.folder.write("text", test::small_text(40'400));
+  auto longer = arguments;
+  longer.insert(longer.end(), {"--steps", "25"});
+  CHECK(Process(longer, {}, setup.log_path).wait() == api::kExitFatal);
+  CHECK(setup.log().find("was trained on 40000 bytes of text") != std::string::npos);
+  CHECK(setup.log().find("data.paths has 40400") != std::string::npos);
+}
+
+TEST_CASE("pawl-train: ranks with other data than rank 0 say so in their greeting", "[trainer]") {
+  Setup setup(20);
+  auto gang = launch(setup, 1);
+  const auto first = gang[0]->next<test::channel::Hello>();
+  REQUIRE(first);
+  setup.folder.write("text", test::small_text(40'400));
+  auto other = launch(setup, 1);
+  const auto second = other[0]->next<test::channel::Hello>();
+  REQUIRE(second);
+  CHECK(first->config_hash != second->config_hash);
 }
 
 TEST_CASE("pawl-train: torchrun's variables make a gang without a launcher", "[trainer]") {

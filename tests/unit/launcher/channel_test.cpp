@@ -92,6 +92,19 @@ TEST_CASE("channel_set: a process that does not read does not stop the launcher"
   Line line;
   const os::Fd process = line.channels.open(0).value();
   for (int i = 0; i < 10'000 && line.warnings == 0; ++i)
-    line.channels.send(0, channel::CheckpointNow{});
+    (void)line.channels.send(0, channel::CheckpointNow{});
   CHECK(line.warnings == 1);
+}
+
+TEST_CASE("channel_set: what cannot be sent is said to whoever sends it", "[launcher]") {
+  Line line;
+  os::Fd process = line.channels.open(0).value();
+  CHECK(line.channels.send(0, channel::Welcome{}).has_value());
+  channel::Welcome large;
+  large.peers.resize(10'000);
+  CHECK(line.channels.send(0, large).error().code == Code::kInvalid);
+  CHECK(line.warnings == 1);
+  process.reset();
+  line.channels.drain(0);
+  CHECK(line.channels.send(0, channel::Welcome{}).error().code == Code::kNotFound);
 }

@@ -178,8 +178,12 @@ void GangWorld::perform(std::size_t index, const Action& action) {
   } else if (const auto* clean_up = std::get_if<CleanUpCheckpoints>(&action)) {
     cleaned_up.push_back(clean_up->generation);
   } else if (const auto* publish = std::get_if<PublishCheckpoint>(&action)) {
-    published.push_back(publish->step);
-    give(index, PublishDone{publish->step, {.step = publish->step, .uri = "uri"}, ""});
+    const bool is_failing = failing_publications > 0;
+    failing_publications -= is_failing ? 1 : 0;
+    if (!is_failing) published.push_back(publish->step);
+    give(index,
+         PublishDone{
+             publish->step, {.step = publish->step, .uri = "uri"}, is_failing ? "disk full" : ""});
   } else if (const auto* ready = std::get_if<SetReady>(&action)) {
     node.is_ready = ready->is_ready;
   } else if (const auto* termination = std::get_if<WriteTermination>(&action)) {

@@ -80,6 +80,7 @@ class GangWorld {
   std::vector<std::int64_t> published, discarded;
   std::vector<std::int64_t> cleaned_up;  // for these generations
   int failing_writes = 0;                // of the shards that are written next
+  int failing_publications = 0;
   FakeClock clock;
 
  private:

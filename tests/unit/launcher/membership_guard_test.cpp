@@ -130,6 +130,9 @@ TEST_CASE("membership: a member speaks of its own ranks only", "[launcher]") {
   for (int rank = 0; rank < 4; ++rank) speak(ShardDone{.rank = rank, .step = 10, .file = "f"});
   world.pass(200ms);
   CHECK(world.published.empty());  // two of the four were not its own
+  for (const int local : {0, 1})
+    world.say(0, channel::Sealed{.step = 10, .bytes = 8, .manifest_json = "{}"}, local);
+  CHECK(world.published == std::vector<std::int64_t>{10});
   speak(Exit{{.rank = 0, .pod = "pod-0", .pod_uid = "uid-0", .exit_code = 1, .attempt = 7}});
   world.obey_stops();
   world.pass(2s);
@@ -147,7 +150,7 @@ TEST_CASE("membership: a lost save is removed when nobody writes to it any more;
   world.run_to_training();
   CHECK(world.cleaned_up == std::vector<std::int64_t>{1});  // by the leader alone, at the commit
   report(world, 10);
-  world.failing_writes = 1;
+  world.failing_writes = Timings{}.save_tries;
   world.say(0, channel::Sealed{.step = 10, .bytes = 8, .manifest_json = "{}"});
   world.pass(30s);
   CHECK(world.discarded.empty());
@@ -159,4 +162,79 @@ TEST_CASE("membership: a lost save is removed when nobody writes to it any more;
   world.pass(200ms);
   CHECK(world.published == std::vector<std::int64_t>{20});
   CHECK(world.discarded.size() == 1);
+}
+
+TEST_CASE("membership: what storage refuses for a moment is tried again", "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 10);
+  SECTION("a shard: its buffer is kept meanwhile") {
+    world.failing_writes = 2;
+    seal_all(world, 10);
+    CHECK(world.told<channel::Released>(0) == nullptr);
+    CHECK(world.published.empty());
+  }
+  SECTION("the manifest") {
+    world.failing_publications = 2;
+    seal_all(world, 10);
+  }
+  world.pass(3s);
+  CHECK(world.published == std::vector<std::int64_t>{10});
+  CHECK(world.told<channel::Released>(0) != nullptr);
+  CHECK(world.told<channel::Released>(1) != nullptr);
+  CHECK(world.discarded.empty());
+}
+
+TEST_CASE("membership: a newer checkpoint takes the place of one that cannot be published",
+          "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 20);
+  world.failing_publications = 1;
+  seal_all(world, 10);
+  seal_all(world, 20);
+  world.pass(5s);
+  CHECK(world.published == std::vector<std::int64_t>{20});
+}
+
+TEST_CASE("membership: a run whose last checkpoint is not stored has not succeeded", "[launcher]") {
+  for (const bool is_shard : {true, false}) {
+    INFO((is_shard ? "a shard" : "the manifest"));
+    GangWorld world({.launchers = 2});
+    world.run_to_training();
+    report(world, 90);
+    seal_all(world, 90);
+    (is_shard ? world.failing_writes : world.failing_publications) = 100;
+    report(world, 100);
+    seal_all(world, 100);
+    world.say(0, channel::Done{.step = 100});
+    world.exit_process(0, 0);
+  world.exit_process(1, 0);
+    world.pass(8s);
+    CHECK_FALSE(world.status().is_finished);
+    REQUIRE(world.status().failures.size() == 1);
+    CHECK(world.status().failures[0].message ==
+          "the checkpoint of step 100, the last one, could not be stored: disk full");
+    CHECK(world.status().failures[0].pod.starts_with("pod-"));
+    CHECK(world.status().checkpoint->step == 90);
+    CHECK(world.node(0).exit_code == api::kExitRetry);
+    CHECK(world.node(1).exit_code == api::kExitRetry);
+  }
+}
+
+TEST_CASE("membership: a save that failed on the way does not spoil the end", "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  report(world, 90);
+  world.failing_writes = 2 * Timings{}.save_tries;
+  seal_all(world, 90);
+  world.pass(10s);
+  report(world, 100);
+  seal_all(world, 100);
+  world.exit_process(0, 0);
+  world.exit_process(1, 0);
+  world.pass(1s);
+  CHECK(world.published == std::vector<std::int64_t>{100});
+  CHECK(world.status().is_finished);
+  CHECK(world.node(1).exit_code == 0);
 }

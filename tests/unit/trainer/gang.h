@@ -98,6 +98,7 @@ struct GangOptions {
   std::int64_t load_step = 0;  // of attempt 1; 0: fresh
   std::int64_t attempt = 1;
   std::function<void(Rank&)> prepare = [](Rank&) {};
+  std::function<void(Rank&)> finished = [](Rank&) {};
 };
 
 inline void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& options) {
@@ -137,6 +138,7 @@ inline void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions&
                             rank.session, clock, 100'000},
                            rank.start);
   rank.outcome = trainer.run();
+  options.finished(rank);
   rank.sink.reset();  // it borrows the store
 }
 

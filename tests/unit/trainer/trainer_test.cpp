@@ -16,6 +16,30 @@ std::vector<double> losses_of(const Rank& rank) {
   return losses;
 }
 
+// A sink whose buffers are both on their way to storage, until somebody waits for them.
+class BusySink final : public saving::CheckpointSink {
+ public:
+  explicit BusySink(const test::RecordingSession& session) : session_(session) {}
+  bool is_saving() const override { return true; }
+  bool is_ready() const override { return is_free_; }
+  Status seal(const saving::TrainerState& state, const optim::TrainingArrays&) override {
+    if (!is_free_) return fail(Code::kUnavailable, "no buffer is free");
+    sealed.push_back(state.step);
+    return {};
+  }
+  Status drain() override {
+    if (!is_free_) was_validated = !session_.reports.back().note.empty();
+    is_free_ = true;
+    return {};
+  }
+  std::vector<std::int64_t> sealed;
+  bool was_validated = false;  // when it was first waited for
+
+ private:
+  const test::RecordingSession& session_;
+  bool is_free_ = false;
+};
+
 void order_at(Rank& rank, std::int64_t poll, trainer::Orders orders) {
   rank.session.orders = [=](std::int64_t now) { return now == poll ? orders : trainer::Orders{}; };
 }
@@ -179,4 +203,27 @@ TEST_CASE(
     REQUIRE(reducer.finish());
     CHECK(gradients == std::vector<float>(100, 2));
   }
+}
+
+TEST_CASE("trainer: a rank waits for its storage when no peer waits for it any more", "[trainer]") {
+  const test::Folder folder;
+  TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
+  config.steps = 3;
+  BusySink* sink = nullptr;
+  bool was_validated = false;
+  std::vector<std::int64_t> sealed;
+  test::GangOptions options;
+  options.prepare = [&](Rank& rank) {
+    auto busy = std::make_unique<BusySink>(rank.session);
+    sink = busy.get();
+    rank.sink = std::move(busy);
+  };
+  options.finished = [&](Rank&) {
+    was_validated = sink->was_validated;
+    sealed = sink->sealed;
+  };
+  const auto ranks = test::run_gang(config, options);
+  REQUIRE(ranks[0].outcome);
+  CHECK(was_validated);
+  CHECK(sealed == std::vector<std::int64_t>{3});
 }
