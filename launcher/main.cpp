@@ -14,6 +14,7 @@
 #include "common/os/real_clock.h"
 #include "launcher/install.h"
 #include "launcher/launcher.h"
+#include "launcher/supervisor/log_writer.h"
 
 namespace {
 
@@ -63,7 +64,8 @@ Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
   return config;
 }
 
-int launch(const Arguments& arguments, const Clock& clock, Log& log) {
+int launch(const Arguments& arguments, const Clock& clock, launcher::LogWriter& writer) {
+  Log log{clock, [&](std::string_view line) { writer.write(line); }};
   const auto give_up = [&](const std::string& path, const std::string& why) {
     log.error("launcher_cannot_start", {{"error", why}});
     launcher::Launcher::write_termination(
@@ -83,6 +85,7 @@ int launch(const Arguments& arguments, const Clock& clock, Log& log) {
   auto launcher = launcher::Launcher::create(std::move(*settings), **transport, clock, log);
   if (!launcher) return give_up(termination_log, launcher.error().message);
   const int code = (*launcher)->run();
+  writer.finish();
   // Not through the destructors: storage or a connection that hangs must not hold the pod.
   ::_exit(code);
 }
@@ -114,5 +117,10 @@ int main(int argc, char** argv) {
   launcher::Signals::block();
   launcher::initialise_openssl();
   kube::initialise_http();
-  return launch(arguments, clock, log);
+  auto writer = launcher::LogWriter::start(STDERR_FILENO);
+  if (!writer) {
+    log.error("launcher_cannot_start", {{"error", writer.error().message}});
+    return api::kExitFatal;
+  }
+  return launch(arguments, clock, **writer);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <thread>
@@ -13,24 +14,12 @@
 #include "common/api/contract.h"
 #include "common/base/log.h"
 #include "launcher/loop/inbox.h"
+#include "launcher/supervisor/output.h"
 
 namespace pawl::launcher {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 64 * 1024;
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && (errno == EINTR || errno == EAGAIN)) {
-      pollfd waiting{fd, POLLOUT, 0};
-      ::poll(&waiting, 1, -1);
-      continue;
-    }
-    if (written <= 0) return;  // nobody reads our output any more
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 // The last bytes of it, at most `limit` after what is no valid text was replaced.
 std::string end_of(const std::string& tail, std::size_t limit) {
@@ -47,20 +36,24 @@ std::string end_of(const std::string& tail, std::size_t limit) {
 class LogPump::Impl {
  public:
   Impl(bool prefixes, int out, int err, std::shared_ptr<Inbox> inbox)
-      : prefixes_(prefixes), out_(out), err_(err), inbox_(std::move(inbox)) {
+      : prefixes_(prefixes),
+        inbox_(std::move(inbox)),
+        out_(out, is_ending_),
+        err_(err, is_ending_) {
     thread_ = std::thread([this] { run(); });
   }
   ~Impl() {
-    inbox_->post([this] { is_ending_ = true; });
+    is_ending_ = true;  // at once: the thread may be waiting for a reader
+    inbox_->post([this] { has_ended_ = true; });
     thread_.join();
   }
 
   void post(Inbox::Task task) { inbox_->post(std::move(task)); }
 
   // The rest runs on the pump's thread.
-  void add(int local_rank, os::Fd pipe, int target, bool is_err) {
+  void add(int local_rank, os::Fd pipe, bool is_err) {
     (void)os::set_nonblocking(pipe.get(), true);
-    streams_.push_back({local_rank, std::move(pipe), target, is_err, {}});
+    streams_.push_back({local_rank, std::move(pipe), is_err, {}});
   }
   void set_first_rank(int rank) { first_rank_ = rank; }
   std::string tail(int local_rank) {
@@ -83,13 +76,12 @@ class LogPump::Impl {
   struct Stream {
     int local_rank = 0;
     os::Fd pipe;
-    int target = 1;
     bool is_err = false;
     std::string line;  // begun, not yet ended; only where lines get a prefix
   };
 
   void run() {
-    while (!is_ending_) {
+    while (!has_ended_) {
       std::vector<pollfd> waiting{{inbox_->fd(), POLLIN, 0}};
       for (const Stream& stream : streams_) waiting.push_back({stream.pipe.get(), POLLIN, 0});
       if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
@@ -130,7 +122,7 @@ class LogPump::Impl {
     tail.append(text);
     const std::size_t limit = api::kLogTailBytesMax;
     if (tail.size() > 2 * limit) tail.erase(0, tail.size() - limit);
-    if (!prefixes_) return write_all(stream.target, text);
+    if (!prefixes_) return output(stream).write(text);
     stream.line.append(text);
     std::size_t end = 0;
     std::string lines;
@@ -138,29 +130,27 @@ class LogPump::Impl {
       lines += prefix(stream) + stream.line.substr(0, end + 1);
       stream.line.erase(0, end + 1);
     }
-    write_all(stream.target, lines);
+    output(stream).write(lines);
     if (stream.line.size() > kLineBytesMax) flush(stream);
   }
   void flush(Stream& stream) {
-    if (!stream.line.empty()) write_all(stream.target, prefix(stream) + stream.line + "\n");
+    if (!stream.line.empty()) output(stream).write(prefix(stream) + stream.line + "\n");
     stream.line.clear();
   }
+  Output& output(const Stream& stream) { return stream.is_err ? err_ : out_; }
   std::string prefix(const Stream& stream) const {
     return "[" + std::to_string(first_rank_ + stream.local_rank) + "] ";
   }
 
   const bool prefixes_;
-  const int out_, err_;
   std::shared_ptr<Inbox> inbox_;
+  std::atomic<bool> is_ending_ = false;
+  Output out_, err_;  // of the thread, as all that follows
   std::vector<Stream> streams_;
   std::map<int, Tail> tails_;
   int first_rank_ = 0;
-  bool is_ending_ = false;
+  bool has_ended_ = false;
   std::thread thread_;
-
- public:
-  int out() const { return out_; }
-  int err() const { return err_; }
 };
 
 LogPump::LogPump(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -175,8 +165,8 @@ Result<std::unique_ptr<LogPump>> LogPump::start(bool prefixes, int out, int err)
 void LogPump::add(int local_rank, os::Fd out, os::Fd err) {
   auto pipes = std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(out), std::move(err));
   impl_->post([impl = impl_.get(), local_rank, pipes] {
-    impl->add(local_rank, std::move(pipes->first), impl->out(), false);
-    impl->add(local_rank, std::move(pipes->second), impl->err(), true);
+    impl->add(local_rank, std::move(pipes->first), false);
+    impl->add(local_rank, std::move(pipes->second), true);
   });
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr store::CrashLoss kLosses[] = {store::CrashLoss::kNothing, store::CrashLoss::kUnsynced,
                                         store::CrashLoss::kData, store::CrashLoss::kRandom};
-const CheckpointId kOlder{9, 1, 1}, kNewer{10, 1, 1}, kNext{11, 1, 2};
+const CheckpointId kOlder{9, 1, 1, kTag}, kNewer{10, 1, 1, kTag}, kNext{11, 1, 2, kTag};
 
 }  // namespace
 

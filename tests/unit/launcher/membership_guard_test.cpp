@@ -95,6 +95,7 @@ TEST_CASE("membership: a pod of another job has no say, before the commit and af
       speak(Progress{{.step = 10, .total_steps = 100}});
       speak(Finished{});
     };
+    world.nodes[1].is_frozen = true;  // the gang waits for it, and lets everybody join
     world.settle();
     speak(Join{.version = api::kContractVersion,
                .self = {"uid-of-another-job", "s"},
@@ -102,6 +103,7 @@ TEST_CASE("membership: a pod of another job has no say, before the commit and af
                .slot = 1,
                .pod = "pod-1"});
     if (is_early) attack();
+    world.nodes[1].is_frozen = false;
     world.run_to_training();
     attack();
     world.give(world.leader(), PeerDown{stranger, "closed"});

@@ -14,6 +14,7 @@
 #include "common/os/real_clock.h"
 #include "launcher/loop/signals.h"
 #include "launcher/supervisor/error_file.h"
+#include "launcher/supervisor/log_writer.h"
 #include "launcher/supervisor/supervisor.h"
 #include "peer_fixture.h"
 
@@ -226,6 +227,66 @@ TEST_CASE("supervisor: an output that nobody reads does not hold back an exit", 
     REQUIRE(count > 0);
     total += static_cast<std::size_t>(count);
   }
+}
+
+namespace {
+
+// A pipe that is full and that nobody reads.
+struct StalledReader {
+  StalledReader() {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+    reader = os::Fd{ends[0]};
+    writer = os::Fd{ends[1]};
+    const std::string block(4096, 'x');
+    while (::write(writer.get(), block.data(), block.size()) > 0) {
+    }
+    (void)os::set_nonblocking(writer.get(), false);
+  }
+  std::string read_all() {
+    std::string text, block(65'536, '\0');
+    (void)os::set_nonblocking(reader.get(), true);
+    for (ssize_t count = 0; (count = ::read(reader.get(), block.data(), block.size())) > 0;)
+      text.append(block, 0, static_cast<std::size_t>(count));
+    return text;
+  }
+  os::Fd reader, writer;
+};
+
+}  // namespace
+
+TEST_CASE("supervisor: an output that nobody reads does not hold back the end", "[launcher]") {
+  Shop shop;
+  StalledReader stalled;
+  shop.supervisor = std::make_unique<Supervisor>(
+      shop.clock, shop.inbox,
+      LogPump::start(false, stalled.writer.get(), stalled.writer.get()).value(),
+      Supervisor::Events{
+          .on_exited = [&](ProcessExited exited) { shop.ends[exited.local_rank] = exited; }});
+  shop.start(0, "head -c 130000 /dev/zero; exit 6");
+  REQUIRE(shop.wait(1));
+  const SteadyPoint before = shop.clock.steady_now();
+  shop.supervisor.reset();
+  CHECK(shop.clock.steady_now() - before < std::chrono::seconds{10});
+}
+
+TEST_CASE("log_writer: never waits for the reader; says how much was dropped", "[launcher]") {
+  const RealClock clock;
+  StalledReader stalled;
+  auto writer = LogWriter::start(stalled.writer.get()).value();
+  const SteadyPoint before = clock.steady_now();
+  for (int i = 0; i < LogWriter::kLinesMax + 1000; ++i) writer->write("line\n");
+  SECTION("nobody ever reads") { writer.reset(); }
+  SECTION("the reader comes back") {
+    std::string text = stalled.read_all();
+    writer.reset();
+    text += stalled.read_all();
+    int lines = 0;
+    for (std::size_t at = 0; (at = text.find("line\n", at)) != std::string::npos; ++at) ++lines;
+    CHECK(lines == LogWriter::kLinesMax);
+    CHECK(text.find("\"log_lines_dropped\",\"lines\":") != std::string::npos);
+  }
+  CHECK(clock.steady_now() - before < std::chrono::seconds{10});
 }
 
 TEST_CASE("error_file: torchrun's file is read in both of its forms", "[launcher]") {
