@@ -53,6 +53,29 @@ threads_level() {
   ctest_level threads tsan '^(unit|integration)$' "^($(IFS='|'; echo "${targets[*]}")): "
 }
 
+# The simulator: its own tests, the seeds of bugs that were found, fresh seeds, and the known bugs that it must catch.
+# --long: 20,000 seeds, one fault at each place of each scenario, a day of a cluster's life.
+sim_level() {
+  build_level "build (sim)" sim pawl-sim sim_self
+  ctest_level sim sim '^sim$'
+  sim_part "sim: recorded" --seeds 0 --seeds-file tests/sim/seeds.txt
+  if [ $# -gt 0 ]; then
+    sim_part "sim: seeds" --seeds 20000
+    sim_part "sim: exhaustive" --exhaustive
+    sim_part "sim: mutants" --mutants --seeds 500 --exhaustive
+    sim_part "sim: 24 hours" --hours 24
+  else
+    sim_part "sim: mutants" --mutants --seeds 200
+    sim_part "sim: fresh" --seeds 1000000 --seconds 90 --seed "$(date +%s)"
+  fi
+}
+
+sim_part() {  # NAME ARGUMENTS…: one run of pawl-sim is one test
+  local start=$SECONDS name=$1
+  shift
+  if build/sim/bin/pawl-sim "$@"; then note_level "$name" 1 0 $((SECONDS - start)); else note_level "$name" 0 1 $((SECONDS - start)); fi
+}
+
 e2e_level() {
   local start=$SECONDS log count bad
   setup_cluster kubernetes coredns helm
@@ -87,7 +110,7 @@ run_levels() {
   for level in "$@"; do
     if [ "$level" = --long ]; then long=(--long); else levels+=("$level"); fi
   done
-  [ ${#levels[@]} -gt 0 ] || levels=(unit threads integration conformance e2e)
+  [ ${#levels[@]} -gt 0 ] || levels=(unit threads sim integration conformance e2e)
   case " ${levels[*]} " in *" e2e "*) check_machine ;; esac
   setup_build
   for level in "${levels[@]}"; do
@@ -96,8 +119,9 @@ run_levels() {
       integration) build_level "build (dev)" dev; with_apiserver; ctest_level integration dev '^integration$' ;;
       conformance) build_level "build (dev)" dev; with_apiserver; ctest_level conformance dev '^conformance$' ;;
       threads) threads_level ;;
+      sim) sim_level "${long[@]}" ;;
       e2e) build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train; e2e_level "${long[@]}" ;;
-      *) echo "unknown level: $level (unit threads integration conformance e2e)" >&2; exit 2 ;;
+      *) echo "unknown level: $level (unit threads sim integration conformance e2e)" >&2; exit 2 ;;
     esac
   done
   closing_line

@@ -66,6 +66,8 @@ class ApiStore {
   std::uint64_t revision() const { return store_.revision(); }
   // For tests and oracles: what is stored.
   const std::map<ObjectKey, Object>& objects() const { return store_.objects(); }
+  // What was written since the last compaction, oldest first.
+  const std::deque<Change>& history() const { return store_.history(); }
 
  private:
   struct DeletePlan;

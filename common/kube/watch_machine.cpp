@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/mutant.h"
 
 namespace pawl::kube {
 
@@ -68,6 +69,7 @@ WatchStep WatchMachine::watch() {
   if (!is_too_old_) watch.resource_version = resource_version_;
   asked_ = watch_request(options_.resource, options_.ns, watch);
   asked_.timeout = options_.silence_max;
+  if (is_mutant(Mutant::kB12SilenceIsCalm)) asked_.timeout = std::chrono::hours{24};
   return {WatchStep::Kind::kStream, asked_};
 }
 
@@ -118,7 +120,7 @@ WatchStep WatchMachine::take_page(json& page) {
   const bool is_first = continue_token_.empty();
   if (is_first) {
     // Another API server that lags behind: what we have is newer (B11).
-    if (!is_at_least(version, resource_version_)) {
+    if (!is_at_least(version, resource_version_) && !is_mutant(Mutant::kB11BackInTime)) {
       return list_again("the list at " + version + " is older than the view at " +
                         resource_version_);
     }
@@ -147,7 +149,9 @@ WatchStep WatchMachine::finish_list() {
     if (listed_.contains(known->first)) {
       ++known;
     } else {
-      report_vanished(known->first, known->second.uid);
+      if (!is_mutant(Mutant::kB13VanishedIgnored)) {
+        report_vanished(known->first, known->second.uid);
+      }
       known = known_.erase(known);
     }
   }
@@ -210,6 +214,7 @@ WatchStep WatchMachine::on_error_event(const json& status) {
       status.is_object() && status.contains("code") && status["code"].is_number_integer();
   const int code = has_code ? status["code"].get<int>() : 0;
   const std::string why = "the watch said " + std::to_string(code) + " " + reason + ": " + message;
+  if (is_mutant(Mutant::kB13GoneIgnored)) return wait(why);
   if (code == 410 || reason == "Expired" || reason == "Gone") return gone(why);
   return wait(why);
 }
@@ -253,7 +258,8 @@ void WatchMachine::upsert(json& object) {
   if (key.second.empty() || uid.empty()) return;  // nothing that could be acted on
   if (is_listing_) listed_.insert(key);
   Known& known = known_[key];
-  if (known.uid == uid && !is_at_least(version, known.version)) return;  // an older state of it
+  const bool is_older = known.uid == uid && !is_at_least(version, known.version);
+  if (is_older && !is_mutant(Mutant::kB11BackInTime)) return;
   if (!known.uid.empty() && known.uid != uid) report_vanished(key, known.uid);
   known = {uid, version};
   // The items of a list do not say what they are; the objects of a watch do.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/api/contract.h"
+#include "common/base/mutant.h"
 
 namespace pawl::membership {
 
@@ -28,7 +29,7 @@ void Member::on_record() {
   if (is_stopping()) return;
   const api::WorkerGroup& record = *ctx_.record;
   const std::int64_t newest = std::max(record.spec.attempt, record.status.attempt);
-  if (newest > ctx_.id.attempt) {
+  if (newest > ctx_.id.attempt && !is_mutant(Mutant::kB40OldAttemptStays)) {
     begin_stop(api::kExitRetry, false, "attempt " + std::to_string(newest) + " has begun");
     return;
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/api/codec.h"
+#include "common/base/mutant.h"
 #include "common/kube/requests.h"
 
 namespace pawl::launcher {
@@ -16,8 +17,9 @@ kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
   status["attempt"] = write.after.attempt;
   status["term"] = write.after.term;
   status["generation"] = write.after.generation;
-  const json patch = {{"metadata", {{"resourceVersion", write.resource_version}}},
-                      {"status", std::move(status)}};
+  json patch = {{"metadata", {{"resourceVersion", write.resource_version}}},
+                {"status", std::move(status)}};
+  if (is_mutant(Mutant::kB17RecordWithoutLock)) patch.erase("metadata");
   return kube::merge_patch_request(kube::resources::kWorkerGroups, ns, name, patch, "status");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/mutant.h"
 #include "common/kube/requests.h"
 #include "operator/core/pods.h"
 
@@ -31,6 +32,12 @@ bool is_present(const JobEntry& entry, const std::string& uid) {
   if (entry.group && lives(entry.group->meta)) return true;
   return std::ranges::any_of(entry.pods,
                              [&](const auto& item) { return lives(item.second->meta); });
+}
+
+// Only for the mutant that waits to see a deleted pod terminate.
+bool is_known(const JobEntry& entry, const std::string& uid) {
+  return std::ranges::any_of(entry.pods,
+                             [&](const auto& item) { return item.second->meta.uid == uid; });
 }
 
 }  // namespace
@@ -89,7 +96,7 @@ void WriteGate::deleted(const JobKey& key, const std::string& uid) {
 bool WriteGate::is_open(const JobKey& key, const Cache& cache,
                         const std::array<std::string, kKinds>& view) {
   const auto found = holds_.find(key);
-  if (found == holds_.end()) return true;
+  if (found == holds_.end() || is_mutant(Mutant::kB03NoGate)) return true;
   Hold& hold = found->second;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     const std::string& wanted = hold.resource_versions[kind];
@@ -97,8 +104,10 @@ bool WriteGate::is_open(const JobKey& key, const Cache& cache,
   }
   const JobEntry* entry = cache.find(key);
   if (entry != nullptr) {
-    std::erase_if(hold.deleted_uids,
-                  [&](const std::string& uid) { return !is_present(*entry, uid); });
+    const bool is_patient = is_mutant(Mutant::kB05GateStaysShut);
+    std::erase_if(hold.deleted_uids, [&](const std::string& uid) {
+      return !is_present(*entry, uid) && (!is_patient || is_known(*entry, uid));
+    });
     if (!hold.deleted_uids.empty()) return false;
   }
   holds_.erase(found);

@@ -7,6 +7,7 @@
 #include "common/api/json_fields.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/base/mutant.h"
 #include "common/kube/requests.h"
 #include "operator/core/pods.h"
 
@@ -95,9 +96,9 @@ struct FirstRequest {
     // The first write sends zeros too: /scale reads replicas, people read restarts.
     const bool is_first = action.before == api::TrainingJobStatus{};
     const json before = is_first ? json::object() : api::encode_status(action.before);
-    const json patch = {
-        {"metadata", {{"resourceVersion", action.resource_version}}},
-        {"status", api::merge_patch_between(before, api::encode_status(action.after))}};
+    json patch = {{"metadata", {{"resourceVersion", action.resource_version}}},
+                  {"status", api::merge_patch_between(before, api::encode_status(action.after))}};
+    if (is_mutant(Mutant::kB02StatusWithoutLock)) patch.erase("metadata");
     return kube::merge_patch_request(resource_of(ObjectKind::kTrainingJob), context.ns,
                                      context.job_name, patch, "status");
   }
@@ -108,21 +109,24 @@ struct FirstRequest {
     return create(ObjectKind::kWorkerGroup, api::worker_group_of(*context.job, action.spec));
   }
   Result<kube::HttpRequest> operator()(const core::PatchGroup& action) const {
-    const json patch = {
-        {"metadata", {{"resourceVersion", action.resource_version}, {"uid", action.uid}}},
-        {"spec", api::merge_patch_between(api::encode_spec(action.before),
-                                          api::encode_spec(action.after))}};
+    json patch = {{"metadata", {{"resourceVersion", action.resource_version}, {"uid", action.uid}}},
+                  {"spec", api::merge_patch_between(api::encode_spec(action.before),
+                                                    api::encode_spec(action.after))}};
+    if (is_mutant(Mutant::kB18DropsForeignFields)) patch["metadata"]["annotations"] = nullptr;
     return kube::merge_patch_request(resource_of(ObjectKind::kWorkerGroup), context.ns,
                                      context.job_name, patch);
   }
   Result<kube::HttpRequest> operator()(const core::CreatePod& action) const {
     PAWL_TRY(pod, api::worker_pod_of(*context.job, action.attempt, action.slot, action.n,
                                      context.children));
+    if (is_mutant(Mutant::kB22WrongOwner)) pod["metadata"]["ownerReferences"][0]["uid"] = "0";
     return create(ObjectKind::kPod, pod);
   }
   Result<kube::HttpRequest> operator()(const core::DeletePod& action) const {
-    return kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name,
-                                {.uid = action.uid});
+    auto request = kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name,
+                                        {.uid = action.uid});
+    if (is_mutant(Mutant::kB01NoUid)) request.body.clear();
+    return request;
   }
   Result<kube::HttpRequest> operator()(const core::DeleteOrphan& action) const {
     return kube::get_request(resource_of(action.kind), context.ns, action.name);
@@ -204,7 +208,9 @@ Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
 Outcome Exchange::on_created(const Result<api::ObjectMeta>& answer, std::optional<Kind> watched,
                              ObjectKind kind, const std::string& name) {
   if (answer) return watched ? wrote(*watched, *answer) : Done{};
-  if (!is_code(answer, Code::kAlreadyExists)) return Failed{answer.error()};
+  if (!is_code(answer, Code::kAlreadyExists) || is_mutant(Mutant::kB14AppliedIsFailed)) {
+    return Failed{answer.error()};
+  }
   return send(kube::get_request(resource_of(kind), context_.ns, name), Stage::kVerify);
 }
 
@@ -261,7 +267,7 @@ Outcome Exchange::on_orphan(const Result<api::ObjectMeta>& answer,
 
 Outcome Exchange::on_confirmed(const Result<api::ObjectMeta>& answer,
                                const core::ConfirmGone& action) {
-  if (is_code(answer, Code::kNotFound)) return Done{};
+  if (is_code(answer, Code::kNotFound) || is_mutant(Mutant::kI7LossUnconfirmed)) return Done{};
   if (!answer) return Failed{answer.error()};
   if (!action.uid.empty() && answer->uid != action.uid) return Done{};
   const bool is_ours = action.kind == ObjectKind::kPod && !action.uid.empty();

@@ -6,6 +6,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/mutant.h"
 #include "common/kube/requests.h"
 
 namespace pawl::controller {
@@ -100,7 +101,8 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
 
 void ControllerLoop::receive(Mail& mail) {
   for (const Change& change : mail.changes) {
-    if (const auto key = cache_.apply(change)) mark(*key);
+    const auto key = cache_.apply(change);
+    if (key && !(is_mutant(Mutant::kB32NotWoken) && change.kind == Kind::kPod)) mark(*key);
   }
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     if (!mail.view[kind].empty()) {
@@ -178,6 +180,7 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry,
   seen.job = entry.job.get();
   seen.group = entry.group.get();
   for (const auto& [name, pod] : entry.pods) seen.pods.push_back(pod.get());
+  shuffle_in_simulation(seen.pods);
   seen.refusal = keyed.refusal;
   seen.status_written_at = keyed.status_written_at;
   return core::plan(seen, options_.policy, clock_.now());
@@ -283,8 +286,9 @@ void ControllerLoop::on_error(const JobKey& key, Keyed& keyed, const PlanRun::Ru
 void ControllerLoop::hold_back(const JobKey& key, Keyed& keyed, milliseconds first,
                                milliseconds most, const Error& error) {
   milliseconds wait = first;
-  for (int i = 0; i < keyed.errors && wait < most; ++i) wait *= 2;
-  wait = std::min(wait, most);
+  const milliseconds limit = is_mutant(Mutant::kB20ConflictStarves) ? kWaitMax : most;
+  for (int i = 0; i < keyed.errors && wait < limit; ++i) wait *= 2;
+  if (!is_mutant(Mutant::kB20ConflictStarves)) wait = std::min(wait, most);
   wait += milliseconds{random_.below(static_cast<std::uint64_t>(wait.count()) / 5 + 1)};
   wait = std::max(wait, error.retry_after.value_or(milliseconds{0}));
   ++keyed.errors;

@@ -76,26 +76,35 @@ std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, boo
   return change;
 }
 
+kube::InformerOptions informer_options(Kind kind, const std::string& ns) {
+  kube::InformerOptions options;
+  options.resource = resource_of(kind);
+  options.ns = ns;
+  if (kind == Kind::kPod) {
+    options.label_selector = std::string(api::kLabelManagedBy) + "=" + api::kManagedBy;
+  }
+  return options;
+}
+
+kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox) {
+  kube::InformerEvents events;
+  events.on_upsert = [kind, &log, inbox](const nlohmann::json& object) {
+    if (auto change = decode_change(kind, object, false, log)) inbox->post(std::move(*change));
+  };
+  events.on_delete = [kind, &log, inbox](const nlohmann::json& object) {
+    if (auto change = decode_change(kind, object, true, log)) inbox->post(std::move(*change));
+  };
+  events.on_synced = [kind, inbox](const std::string& rv) { inbox->post_synced(kind, rv); };
+  events.on_progress = [kind, inbox](const std::string& rv) { inbox->post_view(kind, rv); };
+  return events;
+}
+
 Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
                  std::shared_ptr<Inbox> inbox) {
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
-    kube::InformerOptions options;
-    options.resource = resource_of(kind);
-    options.ns = ns;
-    if (kind == Kind::kPod) {
-      options.label_selector = std::string(api::kLabelManagedBy) + "=" + api::kManagedBy;
-    }
-    kube::InformerEvents events;
-    events.on_upsert = [kind, &log, inbox](const nlohmann::json& object) {
-      if (auto change = decode_change(kind, object, false, log)) inbox->post(std::move(*change));
-    };
-    events.on_delete = [kind, &log, inbox](const nlohmann::json& object) {
-      if (auto change = decode_change(kind, object, true, log)) inbox->post(std::move(*change));
-    };
-    events.on_synced = [kind, inbox](const std::string& rv) { inbox->post_synced(kind, rv); };
-    events.on_progress = [kind, inbox](const std::string& rv) { inbox->post_view(kind, rv); };
-    informers_.push_back(std::make_unique<kube::Informer>(transport, clock, log, std::move(options),
-                                                          std::move(events)));
+    informers_.push_back(std::make_unique<kube::Informer>(transport, clock, log,
+                                                          informer_options(kind, ns),
+                                                          informer_events(kind, log, inbox)));
   }
 }
 

@@ -21,6 +21,10 @@ const kube::Resource& resource_of(Kind kind);
 std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, bool is_gone,
                                     Log& log);
 
+// What the informer of one kind looks at, and how it posts what it sees.
+kube::InformerOptions informer_options(Kind kind, const std::string& ns);
+kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox);
+
 class Watches {
  public:
   Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,

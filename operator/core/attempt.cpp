@@ -1,3 +1,4 @@
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -45,7 +46,8 @@ void resume(Pass& pass) {
 void restart_free(Pass& pass, const std::string& cause_name, const std::string& why) {
   raise_attempt(pass);
   ++pass.next.restarts.free;
-  ++pass.next.restarts.by_cause[cause_name];
+  const bool grows = is_mutant(Mutant::kB41StatusGrows);
+  ++pass.next.restarts.by_cause[cause_name + (grows ? std::to_string(pass.next.attempt) : "")];
   const std::string message = "attempt " + std::to_string(pass.next.attempt) + " follows: " + why;
   set_condition(pass, condition::kRunning, "False", "Restarting", message);
   set_condition(pass, condition::kRestarting, "True", cause_name, message);

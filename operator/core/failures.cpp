@@ -4,6 +4,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/mutant.h"
 
 namespace pawl::core {
 namespace {
@@ -98,7 +99,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   out.leaves_by = leaves_by(pass, pod);
   const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
   if (pod.has_disruption_target) {
-    out.kind = LossKind::kDisruption;
+    out.kind = is_mutant(Mutant::kB26DisruptionCounts) ? LossKind::kFault : LossKind::kDisruption;
     out.failure.cause = disruption_cause(pod.disruption_reason);
     out.failure.message = pod.message;
   } else if (!by_kubelet.empty()) {
@@ -154,7 +155,8 @@ std::optional<Evidence> read_report(const Pass& pass) {
 // Who is blamed: a fatal exit ends everything; a disruption explains the failures beside it; then
 // whoever failed first; then the lowest rank. Victims are never blamed while anybody else can be.
 auto blame_order(const Evidence& evidence) {
-  const int weight = evidence.is_victim                       ? 3
+  const bool is_victim = evidence.is_victim && !is_mutant(Mutant::kI8VictimBlamed);
+  const int weight = is_victim                                ? 3
                      : evidence.kind == LossKind::kFatal      ? 0
                      : evidence.kind == LossKind::kDisruption ? 1
                                                               : 2;
@@ -218,7 +220,8 @@ std::optional<Loss> find_loss(const Pass& pass) {
   loss.failure.attempt = pass.job.status.attempt;
   // The launchers' clocks order the failures; the back-off is anchored on ours.
   loss.failure.time = pass.now;
-  if (loss.is_leaving || !culprit->is_victim) return loss;
+  if (loss.is_leaving) return loss;
+  if (!culprit->is_victim || is_mutant(Mutant::kI8VictimBlamed)) return loss;
   const auto deadline = culprit_deadline(pass);
   if (deadline && pass.now_exact < *deadline) {
     loss.wait_until = deadline;

@@ -1,3 +1,5 @@
+#include "common/base/check.h"
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -40,6 +42,7 @@ bool has_succeeded(const Pass& pass) {
     const PodView* pod = pass.pods.at(slot);
     // The gang passed its closing barrier; a pod that was tidied away afterwards changes nothing.
     if (pod == nullptr && is_finished && pass.pods.active == 0) continue;
+    if (is_mutant(Mutant::kI9EarlySuccess)) continue;
     if (pod == nullptr || outcome_of(*pod) != Outcome::kSucceeded) return false;
   }
   return true;
@@ -61,16 +64,18 @@ void finish(Pass& pass) {
   const bool is_success = is_true(pass.next, condition::kSuccessCriteriaMet);
   const Condition cause_of_end = *find_condition(
       pass.next, is_success ? condition::kSuccessCriteriaMet : condition::kFailureTarget);
-  delete_active(pass);
+  if (!is_mutant(Mutant::kB27FinishedKeepsPods)) delete_active(pass);
   pass.say(cause_of_end.reason, cause_of_end.message);
-  if (pass.pods.has_active()) return;
+  if (pass.pods.has_active() && !is_mutant(Mutant::kB27FinishedKeepsPods)) return;
   write_end(pass, is_success ? condition::kComplete : condition::kFailed, cause_of_end.reason,
             cause_of_end.message);
 }
 
 void after_end(Pass& pass) {
-  delete_active(pass);
+  if (!is_mutant(Mutant::kB27FinishedKeepsPods)) delete_active(pass);
   const auto& ttl = pass.job.spec.ttl_seconds_after_finished;
+  if (is_mutant(Mutant::kB31ZeroIsAbsent) && ttl && *ttl == 0) return;
+  PAWL_CHECK(!is_mutant(Mutant::kB10AbsentField) || pass.job.status.completion_time, "B10");
   if (!ttl || !pass.job.status.completion_time) return;
   const TimePoint due = *pass.job.status.completion_time + std::chrono::seconds{*ttl};
   if (pass.now_exact < due) return pass.wake(due);

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/api/contract.h"
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -64,11 +65,12 @@ bool has_name_conflict(Pass& pass) {
 bool ensure_record(Pass& pass) {
   if (pass.group == nullptr) {
     if (!has_buildable_template(pass)) return false;
+    if (is_mutant(Mutant::kB06GroupFirst)) pass.acts.push_back(CreateGroup{group_spec(pass)});
     for (const ObjectKind kind : {ObjectKind::kServiceAccount, ObjectKind::kRole,
                                   ObjectKind::kRoleBinding, ObjectKind::kDisruptionBudget}) {
       pass.acts.push_back(CreateChild{kind});
     }
-    pass.acts.push_back(CreateGroup{group_spec(pass)});
+    if (!is_mutant(Mutant::kB06GroupFirst)) pass.acts.push_back(CreateGroup{group_spec(pass)});
     return true;
   }
   if (pass.group->meta.deletion_time) {
@@ -77,7 +79,8 @@ bool ensure_record(Pass& pass) {
   }
   const WorkerGroupSpec& spec = pass.group->spec;
   const bool is_wanted = spec.attempt == pass.job.status.attempt &&
-                         (has_begun(pass) || spec.target_members == pass.job.spec.replicas);
+                         (has_begun(pass) || spec.target_members == pass.job.spec.replicas) &&
+                         !(is_mutant(Mutant::kB16PermanentDiff) && spec != group_spec(pass));
   if (!is_wanted) {
     if (!has_buildable_template(pass)) return false;
     const ObjectMeta& meta = pass.group->meta;
@@ -199,6 +202,7 @@ void run_gang(Pass& pass) {
                           pass.seen.refusal->generation == pass.job.meta.generation;
   const auto& refusal = is_refused ? pass.seen.refusal : std::nullopt;
   if (refusal) say_refusal(pass, *refusal);
+  if (refusal && is_mutant(Mutant::kB38RefusalForEver)) return;
   if (refusal && pass.now_exact < refusal->retry_at) return pass.wake(refusal->retry_at);
   if (!ensure_record(pass)) return;
   if (pass.pods.previous_active > 0) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "common/api/contract.h"
+#include "common/base/mutant.h"
 #include "operator/core/plan.h"
 
 namespace pawl::core {
@@ -19,7 +20,10 @@ Plan plan_orphans(const Orphans& orphans) {
   if (pods.empty() && orphans.group == nullptr) return plan;
   plan.why = "TrainingJob " + orphans.job_name + " (" + orphans.job_uid +
              ") is gone and left children without an owner";
-  plan.actions.push_back(ConfirmGone{ObjectKind::kTrainingJob, orphans.job_name, orphans.job_uid});
+  if (!is_mutant(Mutant::kI22OrphanUnread)) {
+    plan.actions.push_back(
+        ConfirmGone{ObjectKind::kTrainingJob, orphans.job_name, orphans.job_uid});
+  }
   for (const api::PodView* pod : pods) {
     plan.actions.push_back(DeletePod{pod->meta.name, pod->meta.uid});
   }

@@ -1,4 +1,5 @@
 #include "operator/core/pass.h"
+#include "common/base/mutant.h"
 
 namespace pawl::core {
 namespace {
@@ -12,7 +13,9 @@ const api::WorkerGroupStatus* current_report(const Observed& seen) {
   const api::WorkerGroup* group = own_group(seen);
   if (group == nullptr) return nullptr;
   const api::WorkerGroupStatus& status = group->status;
-  const bool is_current = status.attempt == seen.job->status.attempt && status.generation > 0;
+  const bool is_current =
+      (status.attempt == seen.job->status.attempt || is_mutant(Mutant::kI21OldReport)) &&
+      status.generation > 0;
   return is_current ? &status : nullptr;
 }
 

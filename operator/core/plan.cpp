@@ -24,6 +24,7 @@
 //     eligible.
 #include "operator/core/plan.h"
 
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -79,8 +80,10 @@ void decide(Pass& pass) {
 }  // namespace
 
 Plan plan(const Observed& seen, const Policy& policy, TimePoint now) {
-  if (seen.job->meta.deletion_time) return {{}, std::nullopt, "the job is being deleted"};
+  if (seen.job->meta.deletion_time && !is_mutant(Mutant::kB09ParentDeleted))
+    return {{}, std::nullopt, "the job is being deleted"};
   Pass pass(seen, policy, now);
+  if (is_mutant(Mutant::kB25ForeignChildStalls) && !pass.pods.foreign.empty()) return {};
   copy_report(pass);
   decide(pass);
   return seal(pass);

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "common/base/mutant.h"
+
 namespace pawl::core {
 namespace {
 
@@ -34,6 +36,7 @@ std::optional<PodIdentity> parse_pod_name(const std::string& job_name,
 
 std::optional<std::string> job_of_pod_name(const std::string& pod_name) {
   std::size_t end = pod_name.size();
+  if (is_mutant(Mutant::kB24LongNames) && end > 40) return std::nullopt;
   for (int i = 0; i < 3; ++i) {
     if (end == 0) return std::nullopt;
     end = pod_name.rfind('-', end - 1);
@@ -56,6 +59,7 @@ Outcome outcome_of(const api::PodView& pod) {
 bool is_terminating(const api::PodView& pod) { return pod.meta.deletion_time.has_value(); }
 
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid) {
+  if (is_mutant(Mutant::kB01OwnerByName)) return true;
   return std::ranges::any_of(meta.owners, [&](const auto& owner) { return owner.uid == uid; });
 }
 
@@ -70,6 +74,7 @@ PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
   PodBuckets buckets;
   std::vector<const api::PodView*> sorted = pods;
   std::ranges::sort(sorted, {}, [](const auto* pod) -> const auto& { return pod->meta.name; });
+  if (is_mutant(Mutant::kB08ListOrder)) sorted = pods;
   for (const api::PodView* pod : sorted) {
     const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
     if (!identity || !is_owned_by(pod->meta, job.meta.uid)) {
@@ -85,9 +90,11 @@ PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
       if (outcome == Outcome::kNone && pod->is_ready && !is_terminating(*pod)) ++buckets.ready;
     } else {
       buckets.previous.push_back({pod, *identity});
-      if (!is_terminal(*pod)) ++buckets.previous_active;
+      const bool is_overlooked = is_mutant(Mutant::kB29BesideTerminating) && is_terminating(*pod);
+      if (!is_terminal(*pod) && !is_overlooked) ++buckets.previous_active;
     }
   }
+  if (is_mutant(Mutant::kB08ListOrder)) return buckets;
   std::ranges::stable_sort(buckets.current, {},
                            [](const Worker& worker) { return worker.identity.slot; });
   return buckets;

@@ -1,3 +1,4 @@
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -38,9 +39,10 @@ void restart_after(Pass& pass, const Loss& loss) {
   const bool is_counted = loss.kind == LossKind::kFault;
   const std::string why = sentence(loss.failure) + (is_counted ? "" : "; this restart is free");
   restart_free(pass, loss.failure.cause, why);
-  if (!is_counted) return;
+  if (!is_counted || (is_mutant(Mutant::kB39CountLost) && !pass.seen.status_written_at)) return;
   --pass.next.restarts.free;
   ++pass.next.restarts.counted;
+  if (is_mutant(Mutant::kB04DoubleCount) && pass.report != nullptr) ++pass.next.restarts.counted;
   pass.next.message += "; " + budget_text(pass);
   pass.events.back().is_warning = true;
   pass.events.back().message = pass.next.message;
@@ -80,7 +82,7 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
   const bool is_after_failure = failure && failure->time &&
                                 failure->attempt + 1 == pass.next.attempt &&
                                 is_true(pass.next, condition::kRestarting);
-  if (!is_after_failure) return std::nullopt;
+  if (!is_after_failure || is_mutant(Mutant::kB43NoBackoff)) return std::nullopt;
   const auto wait = backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
   return *failure->time + std::max(wait, time_without_gang(pass, *failure->time));
 }

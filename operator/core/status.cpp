@@ -4,6 +4,7 @@
 
 #include "common/api/contract.h"
 #include "common/base/check.h"
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -39,6 +40,7 @@ void fill_in(Pass& pass) {
     condition.observed_generation = next.observed_generation;
     clip(condition.message, kMessageBytesMax);
   }
+  if (is_mutant(Mutant::kB15HotStatus)) next.message += " at " + format_time(pass.now);
   clip(next.message, kMessageBytesMax);
   const int size = pass.is_new_attempt ? pass.job.spec.replicas : pass.size();
   next.replicas = pass.is_new_attempt ? 0 : pass.pods.active;

@@ -1,3 +1,4 @@
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -17,6 +18,7 @@ std::optional<TimePoint> saving_deadline(const Pass& pass) {
                          pass.group->spec.attempt == pass.job.status.attempt &&
                          !pass.group->meta.deletion_time;
   if (!is_saving) return std::nullopt;
+  if (is_mutant(Mutant::kB42WrongAnchor)) return *pass.next.start_time + pass.policy.suspend_grace;
   return *running->last_transition_time + pass.policy.suspend_grace;
 }
 
@@ -46,7 +48,9 @@ void settle(Pass& pass) {
     pass.emit(false, "Suspended", message);
   }
   const std::string message = find_condition(pass.next, condition::kSuspended)->message;
-  clear_condition(pass, condition::kRunning, "Suspended", message);
+  if (!is_mutant(Mutant::kB44Contradiction)) {
+    clear_condition(pass, condition::kRunning, "Suspended", message);
+  }
   clear_condition(pass, condition::kRestarting, "Suspended", message);
   clear_condition(pass, condition::kStalled, "Suspended", message);
   pass.say("Suspended", message);
@@ -57,7 +61,9 @@ void settle(Pass& pass) {
 // Once begun it is carried through, also if the user has changed their mind meanwhile: what is half
 // stopped is resumed as a new attempt, never stitched together.
 bool is_suspending(const Pass& pass) {
-  if (pass.job.spec.is_suspended) return true;
+  if (pass.job.spec.is_suspended || is_mutant(Mutant::kB07EdgeTriggered)) {
+    return pass.job.spec.is_suspended;
+  }
   const Condition* suspended = find_condition(pass.job.status, condition::kSuspended);
   return suspended != nullptr && suspended->status != "True" && suspended->reason == kSuspending;
 }
@@ -69,6 +75,7 @@ void suspend(Pass& pass) {
                               " workers have not ended yet";
   if (!is_true(pass.next, condition::kSuspended)) {
     set_condition(pass, condition::kSuspended, "False", kSuspending, message);
+    if (is_mutant(Mutant::kB44Contradiction)) return delete_all(pass);
     clear_condition(pass, condition::kRunning, kSuspending, message);
   }
   pass.say(kSuspending, message);

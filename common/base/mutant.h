@@ -1,0 +1,79 @@
+// Known bugs that the simulator switches on to prove that its oracles catch them (B01… are the
+// classes of tests/sim/README.md), and arbitrary choices that it makes to shake hidden assumptions.
+// In production both are constants that the compiler removes; only the preset `sim` defines
+// PAWL_SIM. The two variables are the one exception to the rule against globals: a decision that
+// took a "mutant" parameter would be other code than what runs in production, and the simulator is
+// one process with one thread.
+#pragma once
+
+#include <utility>
+
+#include "common/base/random.h"
+
+namespace pawl {
+
+enum class Mutant {
+  kNone,
+  kB01NoUid,               // deletions carry no UID
+  kB01OwnerByName,         // children are known by the name of their owner
+  kB02StatusWithoutLock,   // the job's status is written without a resourceVersion
+  kB03NoGate,              // decides before its own writes are in the cache
+  kB04DoubleCount,         // a failure that two sources tell of counts twice
+  kB05GateStaysShut,       // waits to see a deleted pod terminate, which it may never
+  kB06GroupFirst,          // the object that stands for "all are there" is made first
+  kB07EdgeTriggered,       // forgets a suspension that it began when the user changes their mind
+  kB08ListOrder,           // takes the order of a list for the order of slots
+  kB09ParentDeleted,       // goes on making children of a job that is being deleted
+  kB10AbsentField,         // takes an optional field to be there
+  kB11BackInTime,          // takes an older list for a newer one
+  kB12SilenceIsCalm,       // waits for ever on a stream that says nothing
+  kB13GoneIgnored,         // 410 is retried at the same place
+  kB13VanishedIgnored,     // what a new list lacks is kept
+  kB14AppliedIsFailed,     // a creation whose reply was lost is an error when repeated
+  kB15HotStatus,           // each status differs from the last
+  kB16PermanentDiff,       // compares what it wants with what the other side fills in
+  kB17RecordWithoutLock,   // launchers write the record without a resourceVersion
+  kB18DropsForeignFields,  // a write takes away what somebody else wrote
+  kB20ConflictStarves,     // after conflicts it waits longer and longer, without bound
+  kB22WrongOwner,          // the owner reference has another UID
+  kB24LongNames,           // long names are not understood
+  kB25ForeignChildStalls,  // somebody else's pod with our kind of name stops the job
+  kB26DisruptionCounts,    // preemption and eviction spend the user's budget
+  kB27FinishedKeepsPods,   // what is over keeps its pods
+  kB29BesideTerminating,   // starts beside pods that still terminate
+  kB31ZeroIsAbsent,        // ttl 0 is taken for "not set"
+  kB32NotWoken,            // changes of pods wake nobody
+  kB37PartialCheckpoint,   // a checkpoint is published before all shards are there
+  kB38RefusalForEver,      // a refused creation is never tried again
+  kB39CountLost,           // a restart is not counted where the operator itself had restarted
+  kB40OldAttemptStays,     // a launcher of an old attempt does not leave
+  kB41StatusGrows,         // the status grows with each attempt
+  kB42WrongAnchor,         // the time to save counts from the job's start
+  kB43NoBackoff,           // failing gangs are recreated at once
+  kB44Contradiction,       // suspended and running at once
+  kI7LossUnconfirmed,      // a pod that the cache lacks is lost
+  kI8VictimBlamed,         // the first who failed is blamed, victim or not
+  kI9EarlySuccess,         // one worker's success is the job's
+  kI21OldReport,           // the report of an older attempt is taken
+  kI22OrphanUnread,        // orphans are deleted without a look at the job
+  kLUnclearNotRead,        // a launcher goes on after a write of unknown outcome
+};
+
+#ifdef PAWL_SIM
+inline Mutant active_mutant = Mutant::kNone;
+inline Random* shuffle_random = nullptr;  // null: nothing is shuffled
+inline bool is_mutant(Mutant mutant) { return active_mutant == mutant; }
+template <typename Items>
+void shuffle_in_simulation(Items& items) {
+  if (shuffle_random == nullptr) return;
+  for (auto i = items.size(); i > 1; --i) {
+    std::swap(items[i - 1], items[static_cast<decltype(i)>(shuffle_random->below(i))]);
+  }
+}
+#else
+constexpr bool is_mutant(Mutant) { return false; }
+template <typename Items>
+void shuffle_in_simulation(Items&) {}
+#endif
+
+}  // namespace pawl

@@ -1,0 +1,104 @@
+#include "tests/sim/knobs.h"
+
+namespace pawl::sim {
+namespace {
+
+// Off half of the time, else between 1 and `most`.
+int rate(Random& random, int most) {
+  if (random.one_in(2)) return 0;
+  return 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(most)));
+}
+
+bool half(Random& random) { return random.one_in(2); }
+
+milliseconds up_to(Random& random, std::initializer_list<int> choices) {
+  return milliseconds{*(choices.begin() + random.below(choices.size()))};
+}
+
+void draw_api(Random& random, Knobs& knobs) {
+  knobs.latency_max = up_to(random, {2, 20, 200, 1'000});
+  knobs.lose_request = rate(random, 300);
+  knobs.lose_reply = rate(random, 500);
+  knobs.answer_5xx = rate(random, 300);
+  knobs.answer_429 = rate(random, 300);
+  knobs.answer_409 = rate(random, 300);
+  knobs.lag_max = up_to(random, {0, 50, 1'000, 5'000});
+  knobs.may_list_stale = half(random);
+  knobs.one_byte_chunks = random.one_in(16);
+  knobs.small_pages = random.one_in(4);
+  knobs.narrow_plans = random.one_in(4);
+  knobs.crash_operator = rate(random, 10);
+  knobs.drop_streams = rate(random, 6);
+  knobs.freeze_stream = rate(random, 2);
+  knobs.compact = rate(random, 4);
+  knobs.api_outage = rate(random, 2);
+}
+
+void draw_cluster(Random& random, Knobs& knobs) {
+  knobs.kill_node = rate(random, 2);
+  knobs.blip_node = rate(random, 3);
+  knobs.evict = rate(random, 4);
+  knobs.preempt = rate(random, 4);
+  knobs.drain = rate(random, 2);
+  knobs.delete_pod = rate(random, 6);
+  knobs.delete_group = rate(random, 2);
+  knobs.delete_status = rate(random, 2);
+  knobs.foreign_pod = rate(random, 2);
+  knobs.foreign_field = rate(random, 4);
+  knobs.cut_status = rate(random, 2);
+  knobs.refuse_pods = rate(random, 2);
+  knobs.break_peers = rate(random, 3);
+  knobs.clock_step = rate(random, 2);
+  knobs.chatty_writer = rate(random, 2);
+}
+
+}  // namespace
+
+Knobs draw_knobs(Random& random) {
+  Knobs knobs;
+  knobs.jobs = 1 + static_cast<int>(random.below(3));
+  knobs.nodes = 1 + static_cast<int>(random.below(4));
+  knobs.pods_per_node = 14;
+  knobs.api_servers = 1 + static_cast<int>(random.below(3));
+  knobs.faulty_for = up_to(random, {20'000, 60'000, 120'000, 240'000});
+  draw_api(random, knobs);
+  draw_cluster(random, knobs);
+  knobs.user_suspends = rate(random, 4);
+  knobs.user_scales = rate(random, 3);
+  knobs.user_deletes = rate(random, 2);
+  knobs.user_edits = rate(random, 3);
+  knobs.crash_per_step = rate(random, 1'000);
+  knobs.crash_at_start = rate(random, 500);
+  knobs.wrong_exit = rate(random, 2'000);
+  knobs.step_max = up_to(random, {300, 1'000, 3'000});
+  knobs.exit_max = up_to(random, {50, 2'000, 40'000});
+  return knobs;
+}
+
+Knobs calm_knobs() { return {}; }
+
+Knobs churn_knobs() {
+  Knobs knobs;
+  knobs.jobs = 3;
+  knobs.nodes = 4;
+  knobs.pods_per_node = 14;
+  knobs.api_servers = 3;
+  knobs.latency_max = milliseconds{50};
+  knobs.lag_max = milliseconds{1'000};
+  knobs.lose_request = knobs.lose_reply = knobs.answer_5xx = 20;
+  knobs.step_max = milliseconds{10'000};
+  knobs.crash_per_step = 20;
+  return knobs;
+}
+
+std::string Knobs::describe() const {
+  std::string text = std::to_string(jobs) + " jobs, " + std::to_string(nodes) + " nodes, " +
+                     std::to_string(api_servers) + " API servers, latency " +
+                     std::to_string(latency_max.count()) + " ms, lag " +
+                     std::to_string(lag_max.count()) + " ms, faults for " +
+                     std::to_string(faulty_for.count() / 1000) + " s";
+  if (may_list_stale) text += ", stale lists";
+  return text;
+}
+
+}  // namespace pawl::sim

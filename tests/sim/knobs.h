@@ -1,0 +1,45 @@
+// What one seed draws before it begins: how large the world is, how slow and how faulty each part.
+// Swarm testing: every rate is drawn anew for each seed, and many are wholly off, so that some runs
+// meet one kind of trouble often and others meet combinations. Rates are in ten-thousandths.
+#pragma once
+
+#include <string>
+
+#include "tests/sim/engine.h"
+
+namespace pawl::sim {
+
+struct Knobs {
+  // size
+  int jobs = 1, nodes = 2, pods_per_node = 8, api_servers = 1;
+  milliseconds faulty_for{60'000};  // the safety phase
+
+  // the way to the API server
+  milliseconds latency_max{20};
+  int lose_request = 0, lose_reply = 0, answer_5xx = 0, answer_429 = 0, answer_409 = 0;
+  milliseconds lag_max{0};  // of a watch cache, drawn per server and kind
+  bool may_list_stale = false;
+  bool one_byte_chunks = false, small_pages = false, narrow_plans = false;
+
+  // events a minute of virtual time, each at random times
+  int crash_operator = 0, drop_streams = 0, freeze_stream = 0, compact = 0, api_outage = 0;
+  int kill_node = 0, blip_node = 0, evict = 0, preempt = 0, drain = 0;
+  int delete_pod = 0, delete_group = 0, delete_status = 0, foreign_pod = 0, foreign_field = 0;
+  int refuse_pods = 0, break_peers = 0, clock_step = 0, chatty_writer = 0, cut_status = 0;
+  int user_suspends = 0, user_scales = 0, user_deletes = 0, user_edits = 0;
+
+  // trainers
+  int crash_per_step = 0;  // of a whole gang and step
+  int crash_at_start = 0;  // of one process
+  int wrong_exit = 0;      // how often a crash is exit 75 (a victim without a culprit) or 93
+  milliseconds step_max{1'000};
+  milliseconds exit_max{2'000};  // how long a process takes to obey
+
+  std::string describe() const;
+};
+
+Knobs draw_knobs(Random& random);
+Knobs calm_knobs();   // one job, no faults, no lag: the reference, and the base of scenarios
+Knobs churn_knobs();  // 24 hours of cluster life
+
+}  // namespace pawl::sim

@@ -1,0 +1,184 @@
+// What happens to nodes and pods: each fault tells the truth about itself, so that oracles can
+// compare what the operator makes of it.
+#include <algorithm>
+
+#include "tests/sim/nodes.h"
+
+namespace pawl::sim {
+
+using kube::resources::kPods;
+using nlohmann::json;
+
+namespace {
+
+// As in a cluster whose tolerations are short: NotReady, evicted, and at last the machine is gone.
+constexpr seconds kNotReadyAfter{40}, kTaintAfter{30}, kRemovedAfter{60};
+
+}  // namespace
+
+json Nodes::random_pod() {
+  std::vector<local::Object> pods;
+  for (const local::Object& pod : place_.api.all(kPods)) {
+    const bool is_live = !is_terminal_pod(*pod) && facts_of(*pod) &&
+                         !pod->at("metadata").contains("deletionTimestamp");
+    if (is_live) pods.push_back(pod);
+  }
+  if (pods.empty()) return nullptr;
+  return *pods[place_.engine.random().below(pods.size())];
+}
+
+// What an eviction does: says why, then deletes.
+void Nodes::disrupt(const json& pod, const std::string& reason) {
+  const auto facts = facts_of(pod);
+  if (facts) ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+  const std::string name = pod["metadata"]["name"];
+  place_.engine.trace("pod " + name + " is disrupted: " + reason);
+  if (reason != "Deleted") {
+    json conditions = json::array();
+    if (pod.contains("status")) conditions = pod["status"].value("conditions", json::array());
+    conditions.push_back({{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", reason}});
+    place_.api.set_status(Actor::kCluster, kPods, name, {{"conditions", conditions}});
+  }
+  place_.api.handle(reason == "Deleted" ? Actor::kMonkey : Actor::kCluster,
+                    kube::delete_request(kPods, kNamespace, name, {.uid = pod["metadata"]["uid"]}));
+}
+
+void Nodes::evict_pod(const std::string& reason) {
+  const json pod = random_pod();
+  if (pod.is_null()) return;
+  place_.api.count_fault(reason);
+  disrupt(pod, reason);
+}
+
+void Nodes::press_pod() {
+  const json pod = random_pod();
+  if (pod.is_null()) return;
+  Node* node = find_node(text_at(pod, "/spec/nodeName"));
+  if (node == nullptr || !is_reachable(*node)) return;
+  place_.api.count_fault("node pressure");
+  const auto facts = facts_of(pod);
+  ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+  const std::string name = pod["metadata"]["name"];
+  place_.engine.trace("node pressure evicts " + name);
+  node->containers.erase(pod["metadata"]["uid"].get<std::string>());
+  place_.api.set_status(Actor::kCluster, kPods, name,
+                        {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "low on memory"}});
+}
+
+void Nodes::drain_one() {
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  place_.api.count_fault("node drain");
+  place_.engine.trace(node.name + " is drained");
+  node.is_cordoned = true;
+  for (const local::Object& pod : place_.api.all(kPods)) {
+    if (text_at(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod)) {
+      disrupt(*pod, "EvictionByEvictionAPI");
+    }
+  }
+  place_.engine.after(seconds{20}, [&node] { node.is_cordoned = false; });
+}
+
+void Nodes::blip_one(milliseconds time) {
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  if (!is_reachable(node)) return;
+  place_.api.count_fault("node blip");
+  place_.engine.trace(node.name + " is cut off for " + std::to_string(time.count()) + " ms");
+  node.is_cut = true;
+  for (const auto& [uid, container] : node.containers) {
+    if (!container.worker) continue;
+    ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).noise;
+    container.worker->cut(true);
+  }
+  place_.engine.after(kNotReadyAfter, [&node] { node.is_ready = node.is_alive && !node.is_cut; });
+  place_.engine.after(time, [this, &node] {
+    node.is_cut = false;
+    node.is_ready = node.is_alive;
+    for (const auto& [uid, container] : node.containers) {
+      if (container.worker) container.worker->cut(false);
+    }
+    if (!node.is_alive) return;
+    sync_all(node);
+    for (const auto& [uid, container] : node.containers) {
+      if (container.is_started) report(node, uid);
+    }
+  });
+}
+
+void Nodes::kill_one() {
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  if (!is_reachable(node)) return;
+  place_.api.count_fault("node death");
+  lose(node);
+}
+
+void Nodes::lose(Node& node) {
+  place_.engine.trace(node.name + " dies");
+  node.is_alive = false;
+  for (auto& [uid, container] : node.containers) {
+    if (!container.worker) continue;
+    ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).disruptions;
+    container.worker->lose_node();
+  }
+  node.containers.clear();
+  // Pods that were bound and not started yet are lost with it, too.
+  for (const local::Object& pod : place_.api.all(kPods)) {
+    const auto facts = facts_of(*pod);
+    const bool is_here = text_at(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod);
+    if (facts && is_here) ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+  }
+  place_.engine.after(kNotReadyAfter, [this, &node] {
+    if (node.is_alive) return;
+    node.is_ready = false;
+    place_.engine.after(kTaintAfter, [this, &node] {
+      if (!node.is_alive) taint(node);
+    });
+    place_.engine.after(kTaintAfter + kRemovedAfter, [this, &node] {
+      if (!node.is_alive) collect(node);
+    });
+  });
+}
+
+void Nodes::taint(Node& node) {
+  for (const local::Object& pod : place_.api.all(kPods)) {
+    if (text_at(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod)) {
+      disrupt(*pod, "DeletionByTaintManager");
+    }
+  }
+}
+
+// The node object is gone: the pod garbage collector ends its pods; a new machine takes its place.
+void Nodes::collect(Node& node) {
+  for (const local::Object& pod : place_.api.all(kPods)) {
+    if (text_at(*pod, "/spec/nodeName") != node.name) continue;
+    if (!is_terminal_pod(*pod)) {
+      place_.api.set_status(Actor::kCluster, kPods, (*pod)["metadata"]["name"],
+                            {{"phase", "Failed"}});
+    }
+    confirm_deletion(*pod);
+  }
+  node.is_alive = node.is_ready = true;
+  node.is_cut = node.is_cordoned = false;
+  schedule_soon(milliseconds{10});
+}
+
+void Nodes::heal() {
+  for (const auto& node : nodes_) {
+    node->is_cordoned = false;
+    if (!node->is_alive) {
+      taint(*node);
+      collect(*node);
+    }
+    node->is_cut = false;
+    node->is_ready = true;
+    for (const auto& [uid, container] : node->containers) {
+      if (container.worker) container.worker->cut(false);
+    }
+    sync_all(*node);
+    for (const auto& [uid, container] : node->containers) {
+      if (container.is_started) report(*node, uid);
+    }
+  }
+  schedule_soon(milliseconds{10});
+}
+
+}  // namespace pawl::sim

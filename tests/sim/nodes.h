@@ -1,0 +1,87 @@
+// Nodes, kubelets, scheduler, node lifecycle and pod garbage collector of the simulated cluster.
+// Kubelets run the workers' containers (worker.h), tell the API what became of them, and obey
+// deletion with its grace. Leaves out: probes other than readiness, images, restarts of containers
+// (workers have restartPolicy Never), resources other than a number of pods, and priorities.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/sim/worker.h"
+
+namespace pawl::sim {
+
+// Whose pod this is, read from its name and environment (labels can be edited).
+struct PodFacts {
+  std::string job_uid;
+  std::int64_t attempt = 0;
+  int slot = 0;
+};
+std::optional<PodFacts> facts_of(const nlohmann::json& pod);
+std::string text_at(const nlohmann::json& object, const char* pointer);
+bool is_terminal_pod(const nlohmann::json& pod);
+
+class Nodes final : public ApiObserver {
+ public:
+  Nodes(WorkerPlace place, int nodes);
+  ~Nodes() override;
+  void on_change(Actor, const local::Change& change) override;
+
+  // Faults. Each picks at random, and tells the truth about it.
+  void kill_one();
+  void blip_one(milliseconds time);
+  void drain_one();
+  void evict_pod(const std::string& reason);  // of the DisruptionTarget condition
+  void press_pod();                           // node pressure: the kubelet fails it
+  void heal();                                // all nodes are well from now on
+  bool may_fail = false;
+
+  // Pods whose containers run, and those whose node was lost while they did.
+  bool runs(const std::string& pod_uid) const;
+  const std::set<std::string>& abandoned() const { return abandoned_; }
+
+ private:
+  struct Container {
+    std::unique_ptr<Worker> worker;  // null: it has ended
+    std::string name;
+    bool is_started = false, is_terminating = false, is_ready = false;
+    std::optional<int> exit_code;
+    std::string termination;
+  };
+  struct Node {
+    std::string name;
+    int number = 0;
+    bool is_alive = true, is_cut = false, is_ready = true, is_cordoned = false;
+    std::map<std::string, Container> containers;  // by pod UID
+  };
+
+  void schedule_soon(milliseconds delay);
+  void schedule_pending();
+  Node* place_for(const std::map<std::string, int>& load);
+  Node* find_node(const std::string& name);
+  void sync_later(Node& node, const std::string& pod_name);
+  void sync(Node& node, const std::string& pod_name);
+  void sync_all(Node& node);
+  void admit(Node& node, const nlohmann::json& pod);
+  void end_gracefully(Node& node, const nlohmann::json& pod, Container& container);
+  void on_exit(Node& node, const std::string& uid, int code, const std::string& termination);
+  void on_ready(Node& node, const std::string& uid, bool is_ready);
+  void report(Node& node, const std::string& uid);
+  void confirm_deletion(const nlohmann::json& pod);
+  void disrupt(const nlohmann::json& pod, const std::string& reason);
+  void lose(Node& node);
+  void taint(Node& node);
+  void collect(Node& node);
+  nlohmann::json random_pod();
+  bool is_reachable(const Node& node) const { return node.is_alive && !node.is_cut; }
+
+  WorkerPlace place_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::set<std::string> abandoned_;
+  bool is_scheduling_ = false;
+};
+
+}  // namespace pawl::sim

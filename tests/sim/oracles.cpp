@@ -1,0 +1,153 @@
+#include "tests/sim/oracles.h"
+
+#include <algorithm>
+
+#include "common/api/codec.h"
+
+namespace pawl::sim {
+
+using kube::resources::kPods;
+using kube::resources::kTrainingJobs;
+using kube::resources::kWorkerGroups;
+using nlohmann::json;
+
+namespace {
+
+// Generous: a job of four workers that starts anew each two seconds needs some hundreds.
+constexpr int kRequestsPerMinuteMax = 6'000;
+constexpr std::size_t kObjectBytesMax = 48 * 1024;
+
+}  // namespace
+
+bool is_owned_by(const json& object, const std::string& uid) {
+  const auto& meta = object.at("metadata");
+  if (!meta.contains("ownerReferences")) return false;
+  return std::ranges::any_of(meta.at("ownerReferences"),
+                             [&](const json& owner) { return owner.value("uid", "") == uid; });
+}
+
+Oracles::Oracles(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth)
+    : engine_(engine), api_(api), knobs_(knobs), truth_(truth) {
+  api_.observe(*this);
+}
+
+void Oracles::fail(const std::string& oracle, const std::string& message) {
+  if (failure_) return;
+  failure_ = Failure{oracle, message};
+  engine_.trace("FAILED " + oracle + ": " + message);
+  engine_.stop();
+}
+
+std::optional<api::TrainingJob> Oracles::job_of(const std::string& uid) const {
+  for (const local::Object& object : api_.all(kTrainingJobs)) {
+    if (object->at("metadata").at("uid") != uid) continue;
+    auto job = api::decode_training_job(*object);
+    return job ? std::optional{std::move(*job)} : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+local::Object Oracles::group_of(const std::string& job_uid) const {
+  for (const local::Object& object : api_.all(kWorkerGroups)) {
+    if (is_owned_by(*object, job_uid)) return object;
+  }
+  return nullptr;
+}
+
+int Oracles::active_pods(const std::string& job_uid) const {
+  int count = 0;
+  for (const local::Object& pod : api_.all(kPods)) {
+    if (is_owned_by(*pod, job_uid) && !is_terminal_pod(*pod)) ++count;
+  }
+  return count;
+}
+
+void Oracles::on_request(Actor actor, const kube::HttpRequest& request) {
+  if (actor != Actor::kOperator && actor != Actor::kLauncher) return;
+  o04_writes_are_guarded(actor, request);
+  if (actor != Actor::kOperator) return;
+  o08_no_hot_loop();
+  o02_no_second_creation(request);
+}
+
+// Every deletion carries the UID of what it means, every change of ours the version it was decided
+// on.
+void Oracles::o04_writes_are_guarded(Actor actor, const kube::HttpRequest& request) {
+  const std::string who = actor_name(actor);
+  if (request.method == kube::Method::kDelete) {
+    const json body = json::parse(request.body, nullptr, false);
+    if (!body.is_object() || text_at(body, "/preconditions/uid").empty()) {
+      fail("O4", who + " deletes " + request.target + " without a UID");
+    }
+  } else if (request.method == kube::Method::kPatch) {
+    const json body = json::parse(request.body, nullptr, false);
+    if (text_at(body, "/metadata/resourceVersion").empty()) {
+      fail("O4", who + " writes " + request.target + " without a resourceVersion");
+    }
+  }
+}
+
+void Oracles::o08_no_hot_loop() {
+  if (engine_.elapsed() - minute_ > seconds{60}) {
+    minute_ = engine_.elapsed();
+    requests_this_minute_ = 0;
+  }
+  if (++requests_this_minute_ > kRequestsPerMinuteMax) {
+    fail("O8", "the operator sent " + std::to_string(requests_this_minute_) +
+                   " requests within a minute");
+  }
+}
+
+// Where nothing goes wrong, nothing is asked for twice.
+void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
+  if (!is_calm() || request.method != kube::Method::kPost) return;
+  const json body = json::parse(request.body, nullptr, false);
+  const std::string uid = text_at(body, "/metadata/ownerReferences/0/uid");
+  if (uid.empty() || path_of(request).plural == "events") return;
+  const std::string what = text_at(body, "/kind") + " " + text_at(body, "/metadata/name");
+  if (++creations_[uid + what] > 1) fail("O2", what + " is created twice though nothing failed");
+}
+
+void Oracles::on_change(Actor actor, const local::Change& change) {
+  const json& after = *change.after;
+  const std::string plural{change.key.plural};
+  if (actor == Actor::kOperator) ++operator_writes_;
+  if (plural == "trainingjobs") {
+    const std::string uid = text_at(after, "/metadata/uid");
+    const bool is_gone = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
+    if (is_gone) gone_.try_emplace(uid, engine_.elapsed());
+    if (actor != Actor::kOperator) return;
+    o13_objects_stay_small(change);
+    change.is_deletion ? i11_ttl_is_over(after) : on_job_written(change);
+  } else if (plural == "workergroups") {
+    o13_objects_stay_small(change);
+    if (actor == Actor::kLauncher) o09_record_moves_forward(change);
+    if (actor != Actor::kOperator || change.is_deletion) return;
+    i01_group_follows_status(change);
+    i02_children_before_group(change);
+  } else if (plural == "pods" && actor == Actor::kOperator) {
+    const bool is_dying = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
+    const bool was_dying =
+        change.before != nullptr && change.before->at("metadata").contains("deletionTimestamp");
+    if (change.before == nullptr) on_pod_created(after);
+    if (is_dying && !was_dying) on_pod_deleted(*change.before);
+  }
+}
+
+void Oracles::o13_objects_stay_small(const local::Change& change) {
+  const json& after = *change.after;
+  const json::json_pointer causes{"/status/restarts/byCause"};
+  if (after.contains(causes) && after.at(causes).size() > 12) {
+    fail("O13", "status.restarts.byCause grows without bound");
+  }
+  const json::json_pointer failures{"/status/failures"};
+  if (after.contains(failures) && after.at(failures).size() > 16) {
+    fail("O13", "status.failures grows without bound");
+  }
+  if (after.contains("status") && after.at("status").contains("message") &&
+      text_at(after, "/status/message").size() > kObjectBytesMax) {
+    fail("O13", "status.message is too large");
+  }
+}
+
+}  // namespace pawl::sim

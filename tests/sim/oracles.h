@@ -1,0 +1,110 @@
+// The oracles: what must hold of everything that is written, and of what is there in the end. They
+// see every request and every stored change with who made it, and the truth of what happened; the
+// operator's own memory they do not see. Numbers: O* of README.md, I* and L* of operator/core's
+// SPEC.md; one function each. The first failure ends the run.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/api/types.h"
+#include "tests/sim/nodes.h"
+#include "tests/sim/people.h"
+#include "tests/sim/truth.h"
+
+namespace pawl::sim {
+
+struct Failure {
+  std::string oracle, message;
+};
+
+class Oracles final : public ApiObserver {
+ public:
+  Oracles(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth);
+  ~Oracles() override { api_.forget(*this); }
+
+  void on_request(Actor actor, const kube::HttpRequest& request) override;
+  void on_change(Actor actor, const local::Change& change) override;
+  const std::optional<Failure>& failure() const { return failure_; }
+  void fail(const std::string& oracle, const std::string& message);
+  std::uint64_t operator_writes() const { return operator_writes_; }
+
+  // In the end (oracles_end.cpp).
+  bool is_settled() const;  // every job has come to an end, and nothing more is due
+  void check_end(const Nodes& nodes, const People& people);
+  std::string unsettled() const;
+  void check_training(Training& training);
+
+ private:
+  struct JobWrite {
+    const api::TrainingJob& before;
+    const api::TrainingJob& after;
+    const JobTruth& truth;
+    const AttemptTruth& attempt;  // of the attempt before the write
+  };
+
+  // oracles.cpp
+  void o02_no_second_creation(const kube::HttpRequest& request);
+  void o04_writes_are_guarded(Actor actor, const kube::HttpRequest& request);
+  void o08_no_hot_loop();
+  void o13_objects_stay_small(const local::Change& change);
+
+  // oracles_job.cpp
+  void on_job_written(const local::Change& change);
+  void i01_attempt_grows(const JobWrite& write);
+  void i06_counters_add_up(const JobWrite& write);
+  void o07_restarts_have_causes(const JobWrite& write);
+  void o07_ends_have_causes(const JobWrite& write);
+  void i08_no_victim_is_blamed(const JobWrite& write);
+  void i09_success_is_everybodys(const JobWrite& write);
+  void i09_ends_when_nothing_runs(const JobWrite& write);
+  void i10_terminal_is_final(const JobWrite& write);
+  void i15_transitions_are_changes(const JobWrite& write);
+  void i19_suspension_is_carried_through(const JobWrite& write);
+  void i20_resume_is_a_new_start(const JobWrite& write);
+  void i21_report_is_of_this_attempt(const JobWrite& write);
+  void o11_conditions_agree(const JobWrite& write);
+
+  // oracles_child.cpp
+  void on_pod_created(const nlohmann::json& pod);
+  void on_pod_deleted(const nlohmann::json& pod);
+  void i00_no_children_of_the_dead(const nlohmann::json& pod, const PodFacts& facts);
+  void i03_pod_is_on_record(const nlohmann::json& pod, const PodFacts& facts);
+  void i04_attempts_do_not_overlap(const nlohmann::json& pod, const PodFacts& facts);
+  void i05_backs_off(const nlohmann::json& pod, const PodFacts& facts);
+  void i13_deletes_its_own(const nlohmann::json& pod, const api::TrainingJob* job);
+  void i19_leaves_time_to_save(const nlohmann::json& pod, const api::TrainingJob& job);
+  void i01_group_follows_status(const local::Change& change);
+  void i02_children_before_group(const local::Change& change);
+  void i11_ttl_is_over(const nlohmann::json& job);
+  void o09_record_moves_forward(const local::Change& change);
+
+  // oracles_end.cpp
+  void o01_jobs_came_to_an_end();
+  void o02_foreign_fields_stay(const People& people);
+  void o10_nothing_is_left();
+  void o11_what_is_over_runs_nothing(const Nodes& nodes);
+
+  std::optional<api::TrainingJob> job_of(const std::string& uid) const;
+  local::Object group_of(const std::string& job_uid) const;
+  int active_pods(const std::string& job_uid) const;
+  bool is_calm() const { return api_.faults.empty(); }
+
+  Engine& engine_;
+  ApiServer& api_;
+  const Knobs& knobs_;
+  Truth& truth_;
+  std::optional<Failure> failure_;
+  std::uint64_t operator_writes_ = 0;
+  std::map<std::string, milliseconds> gone_;  // jobs, by UID: since when deleted
+  std::map<std::string, int> creations_;      // by request, while calm
+  milliseconds minute_{0};
+  int requests_this_minute_ = 0;
+  std::size_t checked_publications_ = 0;
+};
+
+bool is_owned_by(const nlohmann::json& object, const std::string& uid);
+
+}  // namespace pawl::sim

@@ -1,0 +1,194 @@
+// Oracles over pods and the WorkerGroup: what the operator makes and deletes, what launchers write.
+#include <algorithm>
+
+#include "common/api/codec.h"
+#include "operator/core/plan.h"
+#include "tests/sim/oracles.h"
+
+namespace pawl::sim {
+
+using kube::resources::kPods;
+using kube::resources::kTrainingJobs;
+using nlohmann::json;
+
+namespace {
+
+// A view may be behind; what is made this long after the owner's deletion was seen is wrong.
+constexpr seconds kViewBehindMax{100};
+
+bool is_true(const api::TrainingJob& job, const char* type) {
+  return std::ranges::any_of(job.status.conditions, [&](const api::Condition& condition) {
+    return condition.type == type && condition.status == "True";
+  });
+}
+
+bool is_stopping(const api::TrainingJob& job) {
+  const bool is_suspending =
+      std::ranges::any_of(job.status.conditions, [](const api::Condition& condition) {
+        return condition.type == api::condition::kSuspended && condition.reason == "Suspending";
+      });
+  return job.spec.is_suspended || is_suspending || is_true(job, api::condition::kSuspended) ||
+         is_true(job, api::condition::kSuccessCriteriaMet) ||
+         is_true(job, api::condition::kFailureTarget) || is_true(job, api::condition::kComplete) ||
+         is_true(job, api::condition::kFailed);
+}
+
+}  // namespace
+
+void Oracles::on_pod_created(const json& pod) {
+  const auto facts = facts_of(pod);
+  if (!facts) return fail("O13", "the operator made a pod that is none of ours");
+  i00_no_children_of_the_dead(pod, *facts);
+  i03_pod_is_on_record(pod, *facts);
+  i04_attempts_do_not_overlap(pod, *facts);
+  i05_backs_off(pod, *facts);
+}
+
+void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
+  if (!is_owned_by(pod, facts.job_uid)) {
+    return fail("O2", "pod " + text_at(pod, "/metadata/name") + " has another owner than its job");
+  }
+  const auto gone = gone_.find(facts.job_uid);
+  if (gone != gone_.end() && engine_.elapsed() - gone->second > kViewBehindMax) {
+    fail("I0", "pod " + text_at(pod, "/metadata/name") + " is made for a job that is deleted");
+  }
+}
+
+void Oracles::i03_pod_is_on_record(const json& pod, const PodFacts& facts) {
+  const auto job = job_of(facts.job_uid);
+  const std::string name = text_at(pod, "/metadata/name");
+  if (!job) return;
+  const bool is_status_known = !truth_.jobs[facts.job_uid].was_status_cut;
+  if (is_status_known && facts.attempt > job->status.attempt) {
+    fail("I1", "pod " + name + " is made before status.attempt says so");
+  }
+  const local::Object group = group_of(facts.job_uid);
+  const auto decoded = group ? api::decode_worker_group(*group) : fail_with({}, "no group");
+  if (!decoded || decoded->spec.attempt != facts.attempt) return;
+  const auto slot = std::ranges::find(decoded->spec.pods, name, &api::EligiblePod::name);
+  if (slot == decoded->spec.pods.end()) return fail("I3", "pod " + name + " is not on record");
+  if (!slot->uid.empty()) fail("O2", "pod " + name + " is made again after its UID was recorded");
+}
+
+void Oracles::i04_attempts_do_not_overlap(const json& pod, const PodFacts& facts) {
+  for (const local::Object& other : api_.all(kPods)) {
+    const auto theirs = facts_of(*other);
+    if (!theirs || !is_owned_by(*other, facts.job_uid) || is_terminal_pod(*other)) continue;
+    if (theirs->attempt >= facts.attempt) continue;
+    fail("I4", "pod " + text_at(pod, "/metadata/name") + " is made beside " +
+                   text_at(*other, "/metadata/name"));
+  }
+}
+
+void Oracles::i05_backs_off(const json& pod, const PodFacts& facts) {
+  const auto job = job_of(facts.job_uid);
+  if (!job || truth_.jobs[facts.job_uid].was_status_cut || knobs_.clock_step > 0) return;
+  const auto& failure = job->status.last_failure;
+  if (!failure || !failure->time || failure->attempt + 1 != facts.attempt) return;
+  const bool is_own = failure->cause == "Error" || failure->cause == "Signal";
+  if (!is_own || !is_true(*job, api::condition::kRestarting)) return;
+  if (engine_.clock().now() < *failure->time + seconds{1}) {
+    fail("I5", "pod " + text_at(pod, "/metadata/name") + " is made without back-off");
+  }
+}
+
+void Oracles::on_pod_deleted(const json& pod) {
+  const auto facts = facts_of(pod);
+  const auto job = facts ? job_of(facts->job_uid) : std::nullopt;
+  i13_deletes_its_own(pod, job ? &*job : nullptr);
+  if (job && !failure_) i19_leaves_time_to_save(pod, *job);
+}
+
+// The operator ends pods of lower attempts, of jobs that are to stop, and of jobs that are gone.
+void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) {
+  const std::string name = text_at(pod, "/metadata/name");
+  const auto facts = facts_of(pod);
+  if (!facts) return fail("I13", "the operator deletes a stranger's pod " + name);
+  if (job == nullptr) return;  // orphan or leftover of a job that is gone
+  if (!is_owned_by(pod, facts->job_uid)) {
+    return fail("I13", "the operator deletes pod " + name + ", which its job does not own");
+  }
+  if (truth_.jobs[facts->job_uid].was_status_cut || job->meta.deletion_time) return;
+  if (facts->attempt < job->status.attempt || is_stopping(*job)) return;
+  fail("O4", "the operator deletes the live pod " + name + " of attempt " +
+                 std::to_string(job->status.attempt));
+}
+
+void Oracles::i19_leaves_time_to_save(const json& pod, const api::TrainingJob& job) {
+  const auto facts = facts_of(pod);
+  if (facts->attempt != job.status.attempt || job.meta.deletion_time || knobs_.clock_step > 0)
+    return;
+  const auto running =
+      std::ranges::find(job.status.conditions, api::condition::kRunning, &api::Condition::type);
+  const bool is_saving = running != job.status.conditions.end() && running->status == "False" &&
+                         running->reason == "Suspending" && running->last_transition_time &&
+                         group_of(facts->job_uid) != nullptr;
+  if (!is_saving || is_true(job, api::condition::kSuspended) ||
+      is_true(job, api::condition::kFailureTarget)) {
+    return;
+  }
+  const auto group = api::decode_worker_group(*group_of(facts->job_uid));
+  if (!group || group->spec.attempt != job.status.attempt) return;
+  const core::Policy policy;
+  if (engine_.clock().now() < *running->last_transition_time + policy.suspend_grace) {
+    fail("I19", "pod " + text_at(pod, "/metadata/name") + " is deleted while its gang saves");
+  }
+}
+
+// ---- the WorkerGroup
+
+void Oracles::i01_group_follows_status(const local::Change& change) {
+  const auto group = api::decode_worker_group(*change.after);
+  if (!group || group->meta.owners.empty()) return;
+  const std::string& uid = group->meta.owners.front().uid;
+  const auto job = job_of(uid);
+  if (!job || truth_.jobs[uid].was_status_cut) return;
+  if (group->spec.attempt > job->status.attempt) {
+    fail("I1", "the WorkerGroup has attempt " + std::to_string(group->spec.attempt) +
+                   " before status.attempt");
+  }
+}
+
+void Oracles::i02_children_before_group(const local::Change& change) {
+  if (change.before != nullptr || !is_calm()) return;
+  const auto& resources = kube::resources::kServiceAccounts;
+  const std::string name = text_at(*change.after, "/metadata/name") + "-pawl-worker";
+  if (api_.find(resources, name) == nullptr ||
+      api_.find(kube::resources::kRoleBindings, name) == nullptr) {
+    fail("I2", "the WorkerGroup is made before the children that it stands for");
+  }
+}
+
+void Oracles::i11_ttl_is_over(const json& object) {
+  const auto job = api::decode_training_job(object);
+  if (!job || knobs_.clock_step > 0) return;
+  const auto& ttl = job->spec.ttl_seconds_after_finished;
+  if (!ttl || !job->status.completion_time) return fail("I11", "a job without TTL was deleted");
+  if (engine_.clock().now() < *job->status.completion_time + seconds{*ttl}) {
+    fail("I11", "the job was deleted before its TTL was over");
+  }
+}
+
+// Attempt, term and generation only grow; a generation never starts behind a known checkpoint.
+void Oracles::o09_record_moves_forward(const local::Change& change) {
+  if (change.before == nullptr || change.is_deletion) return;
+  const auto before = api::decode_worker_group(*change.before);
+  const auto after = api::decode_worker_group(*change.after);
+  if (!before || !after) return fail("O13", "a launcher wrote a record that cannot be read");
+  const auto& old_status = before->status;
+  const auto& status = after->status;
+  if (status.attempt < old_status.attempt || status.term < old_status.term ||
+      status.generation < old_status.generation) {
+    fail("O9", "the record went back");
+  }
+  if (status.generation > old_status.generation + 1) fail("O9", "a generation was left out");
+  if (status.attempt > after->spec.attempt) fail("O9", "the record is ahead of the operator");
+  const bool is_new = status.generation > old_status.generation;
+  if (is_new && old_status.checkpoint && status.start_step < old_status.checkpoint->step) {
+    fail("O12", "generation " + std::to_string(status.generation) + " starts at step " +
+                    std::to_string(status.start_step) + ", behind the checkpoint of step " +
+                    std::to_string(old_status.checkpoint->step));
+  }
+}
+
+}  // namespace pawl::sim

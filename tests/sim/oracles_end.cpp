@@ -1,0 +1,95 @@
+// Oracles over what is there in the end: faults have stopped, time has passed.
+#include <algorithm>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "tests/sim/oracles.h"
+
+namespace pawl::sim {
+
+using kube::resources::kPods;
+using kube::resources::kTrainingJobs;
+using nlohmann::json;
+
+namespace {
+
+bool is_over(const json& job) {
+  const std::string phase = text_at(job, "/status/phase");
+  return phase == "Complete" || phase == "Failed";
+}
+
+}  // namespace
+
+std::string Oracles::unsettled() const {
+  for (const local::Object& job : api_.all(kTrainingJobs)) {
+    const std::string name = text_at(*job, "/metadata/name");
+    if (job->at("metadata").contains("deletionTimestamp")) return name + " is still being deleted";
+    if (!is_over(*job)) {
+      return name + " is " + text_at(*job, "/status/phase") + ": " +
+             text_at(*job, "/status/reason") + ": " + text_at(*job, "/status/message");
+    }
+    if (job->at("spec").contains("ttlSecondsAfterFinished")) return name + " waits for its TTL";
+    const int active = active_pods(job->at("metadata").at("uid"));
+    if (active > 0) return name + " has ended and " + std::to_string(active) + " pods run on";
+  }
+  return "";
+}
+
+bool Oracles::is_settled() const { return unsettled().empty(); }
+
+void Oracles::check_end(const Nodes& nodes, const People& people) {
+  o01_jobs_came_to_an_end();
+  o02_foreign_fields_stay(people);
+  o10_nothing_is_left();
+  o11_what_is_over_runs_nothing(nodes);
+}
+
+// Also L1: whatever happened, the job comes to its end once it is left alone.
+void Oracles::o01_jobs_came_to_an_end() {
+  const std::string why = unsettled();
+  if (!why.empty()) fail("O1", why);
+}
+
+void Oracles::o02_foreign_fields_stay(const People& people) {
+  for (const auto& [key, object] : api_.store().objects()) {
+    const auto found =
+        people.foreign().find({std::string(key.plural), text_at(*object, "/metadata/uid")});
+    if (found == people.foreign().end()) continue;
+    if (text_at(*object, "/metadata/annotations/other") != found->second) {
+      fail("O2", key.name + " has lost an annotation that somebody else wrote");
+    }
+  }
+}
+
+void Oracles::o10_nothing_is_left() {
+  std::set<std::string> jobs;
+  for (const local::Object& job : api_.all(kTrainingJobs)) {
+    jobs.insert(text_at(*job, "/metadata/uid"));
+  }
+  for (const auto& [key, object] : api_.store().objects()) {
+    const auto& meta = object->at("metadata");
+    if (!meta.contains("labels") || !meta.at("labels").contains(api::kLabelJobUid)) continue;
+    if (jobs.contains(meta.at("labels").at(api::kLabelJobUid))) continue;
+    fail("O10", std::string(key.plural) + "/" + key.name + " is left of a job that is gone");
+  }
+}
+
+void Oracles::o11_what_is_over_runs_nothing(const Nodes& nodes) {
+  for (const local::Object& pod : api_.all(kPods)) {
+    if (nodes.runs(text_at(*pod, "/metadata/uid"))) {
+      fail("O11", "pod " + text_at(*pod, "/metadata/name") + " runs on");
+    }
+  }
+}
+
+// A checkpoint that is shown to others is whole.
+void Oracles::check_training(Training& training) {
+  for (const auto& [uid, truth] : truth_.jobs) {
+    for (const Published& one : training.published(uid)) {
+      if (one.shards > 0 && one.shards == one.world_size) continue;
+      fail("O12", "the checkpoint of step " + std::to_string(one.step) + " is torn");
+    }
+  }
+}
+
+}  // namespace pawl::sim

@@ -1,0 +1,246 @@
+// Oracles over what the operator writes into a job's status.
+#include <algorithm>
+
+#include "common/api/codec.h"
+#include "operator/core/failures.h"
+#include "tests/sim/oracles.h"
+
+namespace pawl::sim {
+
+using namespace api;  // NOLINT: this file reads its types and nothing else.
+using nlohmann::json;
+
+namespace {
+
+const Condition* find(const TrainingJob& job, const char* type) {
+  for (const Condition& condition : job.status.conditions) {
+    if (condition.type == type) return &condition;
+  }
+  return nullptr;
+}
+
+bool is_true(const TrainingJob& job, const char* type) {
+  const Condition* found = find(job, type);
+  return found != nullptr && found->status == "True";
+}
+
+bool is_over(const TrainingJob& job) {
+  return is_true(job, condition::kComplete) || is_true(job, condition::kFailed);
+}
+
+bool becomes(const TrainingJob& before, const TrainingJob& after, const char* type) {
+  return is_true(after, type) && !is_true(before, type);
+}
+
+bool is_suspending(const TrainingJob& job) {
+  const Condition* found = find(job, condition::kSuspended);
+  return found != nullptr && found->status != "True" && found->reason == "Suspending";
+}
+
+std::string increased_cause(const Restarts& before, const Restarts& after) {
+  for (const auto& [cause, count] : after.by_cause) {
+    const auto found = before.by_cause.find(cause);
+    if (found == before.by_cause.end() || found->second < count) return cause;
+  }
+  return "";
+}
+
+}  // namespace
+
+void Oracles::on_job_written(const local::Change& change) {
+  if (change.before == nullptr) return;
+  const auto before = decode_training_job(*change.before);
+  const auto after = decode_training_job(*change.after);
+  if (!before || !after) return fail("O13", "the operator wrote a job that cannot be read");
+  const JobTruth& truth = truth_.jobs[after->meta.uid];
+  const JobWrite write{*before, *after, truth, truth_.of(after->meta.uid, before->status.attempt)};
+  i09_success_is_everybodys(write);
+  i09_ends_when_nothing_runs(write);
+  i15_transitions_are_changes(write);
+  i21_report_is_of_this_attempt(write);
+  o11_conditions_agree(write);
+  if (truth.was_status_cut) return;  // what somebody else took away cannot be compared
+  i01_attempt_grows(write);
+  i06_counters_add_up(write);
+  o07_restarts_have_causes(write);
+  o07_ends_have_causes(write);
+  i08_no_victim_is_blamed(write);
+  i10_terminal_is_final(write);
+  i19_suspension_is_carried_through(write);
+  i20_resume_is_a_new_start(write);
+}
+
+void Oracles::i01_attempt_grows(const JobWrite& write) {
+  if (write.after.status.attempt < write.before.status.attempt) {
+    fail("I1", "status.attempt went back to " + std::to_string(write.after.status.attempt));
+  }
+}
+
+void Oracles::i06_counters_add_up(const JobWrite& write) {
+  const Restarts& before = write.before.status.restarts;
+  const Restarts& after = write.after.status.restarts;
+  int sum = 0;
+  for (const auto& [cause, count] : after.by_cause) sum += count;
+  if (after.counted + after.free != sum) fail("I6", "counted + free is not the sum of byCause");
+  const int more = after.counted + after.free - before.counted - before.free;
+  if (after.counted < before.counted || after.free < before.free || more > 1) {
+    fail("O7", "restarts went from " + std::to_string(before.counted) + "+" +
+                   std::to_string(before.free) + " to " + std::to_string(after.counted) + "+" +
+                   std::to_string(after.free) + " in one write");
+  }
+  if (more == 1 && write.after.status.attempt == write.before.status.attempt) {
+    fail("I5", "a restart was counted without a new attempt");
+  }
+}
+
+// Each new attempt but the first and the resumed has a cause that really happened, and is counted
+// only if the job itself was at fault.
+void Oracles::o07_restarts_have_causes(const JobWrite& write) {
+  const TrainingJobStatus& before = write.before.status;
+  const TrainingJobStatus& after = write.after.status;
+  const bool is_start = before.attempt == 0 || is_true(write.before, condition::kSuspended);
+  if (after.attempt == before.attempt || is_start) return;
+  const std::string cause = increased_cause(before.restarts, after.restarts);
+  const AttemptTruth& truth = write.attempt;
+  const std::string which = "attempt " + std::to_string(before.attempt) + " of " +
+                            write.after.meta.name + " ended with cause " + cause;
+  if (cause.empty()) return fail("O7", which + ": a restart that is not counted at all");
+  if (cause == core::cause::kResized) {
+    if (write.truth.edits == 0) fail("O7", which + ", but nobody changed the size");
+    return;
+  }
+  if (after.restarts.counted > before.restarts.counted) {
+    if (truth.faults + truth.noise == 0) {
+      fail("O7", which + " and was counted, but the job did nothing wrong");
+    }
+    return;
+  }
+  if (cause == core::cause::kRecordLost) {
+    if (truth.records + truth.noise == 0) fail("O7", which + ", but nobody touched the record");
+    return;
+  }
+  if (!truth.is_any()) return fail("O7", which + ", but nothing happened to it");
+  const int excuses = truth.disruptions + truth.records + truth.noise + truth.retries;
+  if (truth.faults > 0 && excuses == 0) fail("O7", which + " was not counted, but it is a fault");
+}
+
+void Oracles::o07_ends_have_causes(const JobWrite& write) {
+  if (!becomes(write.before, write.after, condition::kFailureTarget)) return;
+  const std::string reason = find(write.after, condition::kFailureTarget)->reason;
+  const AttemptTruth& truth = write.attempt;
+  if (reason == "FatalExit" && truth.fatal == 0) fail("O7", "FatalExit, but no process said so");
+  if (reason == "MaxRestartsReached") {
+    if (write.after.status.restarts.counted < write.after.spec.max_restarts) {
+      fail("I5", "MaxRestartsReached with restarts left");
+    }
+    if (truth.faults + truth.noise == 0) fail("O7", "MaxRestartsReached without a fault");
+  }
+  if (reason == "NoProgress" && write.after.status.restarts.without_progress < 3) {
+    fail("I12", "NoProgress after fewer than three attempts");
+  }
+}
+
+void Oracles::i08_no_victim_is_blamed(const JobWrite& write) {
+  const bool is_counted =
+      write.after.status.restarts.counted > write.before.status.restarts.counted;
+  const auto& failure = write.after.status.last_failure;
+  if (is_counted && failure && failure->cause == core::cause::kVictim) {
+    fail("I8", "a victim is blamed: " + failure->pod);
+  }
+}
+
+void Oracles::i09_success_is_everybodys(const JobWrite& write) {
+  if (!becomes(write.before, write.after, condition::kSuccessCriteriaMet)) return;
+  const local::Object group = group_of(write.after.meta.uid);
+  const auto decoded = group ? decode_worker_group(*group) : fail_with({}, "no group");
+  if (!decoded) return;
+  for (const EligiblePod& pod : decoded->spec.pods) {
+    if (pod.uid.empty() || write.truth.succeeded.contains(pod.uid)) continue;
+    fail("I9", "SuccessCriteriaMet, but pod " + pod.name + " has not succeeded");
+  }
+}
+
+void Oracles::i09_ends_when_nothing_runs(const JobWrite& write) {
+  if (!becomes(write.before, write.after, condition::kComplete) &&
+      !becomes(write.before, write.after, condition::kFailed)) {
+    return;
+  }
+  const int active = active_pods(write.after.meta.uid);
+  if (active > 0) fail("I9", "the job has ended and " + std::to_string(active) + " pods run on");
+  if (!write.after.status.completion_time) fail("I9", "the job has ended at no time");
+}
+
+void Oracles::i10_terminal_is_final(const JobWrite& write) {
+  if (!is_over(write.before)) return;
+  const TrainingJobStatus& before = write.before.status;
+  const TrainingJobStatus& after = write.after.status;
+  const bool is_same = before.phase == after.phase && before.attempt == after.attempt &&
+                       before.restarts == after.restarts &&
+                       before.completion_time == after.completion_time &&
+                       before.conditions.size() == after.conditions.size() && is_over(write.after);
+  if (!is_same) fail("I10", "a status that was final has changed");
+}
+
+void Oracles::i15_transitions_are_changes(const JobWrite& write) {
+  for (const Condition& after : write.after.status.conditions) {
+    const Condition* before = find(write.before, after.type.c_str());
+    if (before == nullptr) continue;
+    const bool is_other = before->status != after.status;
+    if (!is_other && before->last_transition_time != after.last_transition_time) {
+      fail("I15", after.type + ": lastTransitionTime changed without a transition");
+    }
+  }
+}
+
+void Oracles::i19_suspension_is_carried_through(const JobWrite& write) {
+  if (becomes(write.before, write.after, condition::kSuspended) &&
+      active_pods(write.after.meta.uid) > 0) {
+    fail("I19", "Suspended while pods run");
+  }
+  const bool is_ending = is_true(write.after, condition::kSuccessCriteriaMet) ||
+                         is_true(write.after, condition::kFailureTarget) || is_over(write.after);
+  if (is_suspending(write.before) && !is_suspending(write.after) &&
+      !is_true(write.after, condition::kSuspended) && !is_ending) {
+    fail("I19", "a suspension that had begun was dropped");
+  }
+}
+
+void Oracles::i20_resume_is_a_new_start(const JobWrite& write) {
+  const TrainingJobStatus& before = write.before.status;
+  const TrainingJobStatus& after = write.after.status;
+  const bool is_resumed = is_true(write.before, condition::kSuspended) &&
+                          !is_true(write.after, condition::kSuspended) && !is_over(write.after);
+  if (!is_resumed) return;
+  if (after.attempt <= before.attempt) fail("I20", "resumed in the old attempt");
+  if (before.restarts.counted != after.restarts.counted ||
+      before.restarts.free != after.restarts.free) {
+    fail("I20", "a resume was counted as a restart");
+  }
+}
+
+void Oracles::i21_report_is_of_this_attempt(const JobWrite& write) {
+  if (!write.after.status.progress || write.after.status.progress == write.before.status.progress) {
+    return;
+  }
+  const local::Object group = group_of(write.after.meta.uid);
+  const auto decoded = group ? decode_worker_group(*group) : fail_with({}, "no group");
+  if (decoded && decoded->status.attempt != write.before.status.attempt) {
+    fail("I21", "progress of attempt " + std::to_string(decoded->status.attempt) +
+                    " stands in attempt " + std::to_string(write.before.status.attempt));
+  }
+}
+
+void Oracles::o11_conditions_agree(const JobWrite& write) {
+  const TrainingJob& job = write.after;
+  const bool is_running = is_true(job, condition::kRunning);
+  if (is_running && is_true(job, condition::kSuspended)) fail("O11", "Running and Suspended");
+  if (is_running && is_over(job)) fail("O11", "Running and over");
+  if (is_true(job, condition::kComplete) && is_true(job, condition::kFailed)) {
+    fail("O11", "Complete and Failed");
+  }
+  if (is_true(job, condition::kSuspended) && job.status.ready_replicas > 0) {
+    fail("O11", "Suspended with ready replicas");
+  }
+}
+
+}  // namespace pawl::sim

@@ -1,0 +1,243 @@
+#include "tests/sim/people.h"
+
+#include <algorithm>
+
+#include "common/api/contract.h"
+
+namespace pawl::sim {
+
+using kube::resources::kPods;
+using kube::resources::kTrainingJobs;
+using kube::resources::kWorkerGroups;
+using nlohmann::json;
+
+namespace {
+
+std::string phase_of(const json& job) {
+  return job.contains("status") ? job["status"].value("phase", "") : "";
+}
+
+bool is_over(const json& job) {
+  const std::string phase = phase_of(job);
+  return phase == "Complete" || phase == "Failed";
+}
+
+}  // namespace
+
+People::People(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth)
+    : engine_(engine), api_(api), knobs_(knobs), truth_(truth) {
+  for (int i = 0; i < knobs.jobs; ++i) {
+    // One name is as long as names may be.
+    names_.push_back(i == 1 ? std::string(api::kJobNameMax - 1, 'x') + "1"
+                            : "job-" + std::to_string(i));
+  }
+}
+
+json People::draw_spec() {
+  Random& random = engine_.random();
+  const json container = {{"name", "worker"}, {"image", "i"}, {"command", {"/train"}}};
+  const bool is_native = !random.one_in(4);
+  json spec = {{"replicas", 1 + random.below(4)},
+               {"runtime", {{"kind", is_native ? "Native" : "Custom"}}},
+               {"template", {{"spec", {{"containers", json::array({container})}}}}},
+               {"failurePolicy", {{"maxRestarts", random.one_in(3) ? random.below(3) : 6}}}};
+  if (is_native && !random.one_in(4)) spec["checkpoint"] = {{"uri", "file:///store"}};
+  if (random.one_in(4)) spec["ttlSecondsAfterFinished"] = random.one_in(2) ? 0 : 30;
+  if (random.one_in(8)) spec["suspend"] = true;
+  return spec;
+}
+
+void People::create_job(const std::string& name) { create_job(name, draw_spec()); }
+
+void People::create_job(const std::string& name, const json& spec) {
+  engine_.trace("the user creates " + name + " " + spec.dump());
+  api_.call(Actor::kUser, kube::create_request(kTrainingJobs, kNamespace,
+                                               {{"apiVersion", api::kApiVersion},
+                                                {"kind", "TrainingJob"},
+                                                {"metadata", {{"name", name}}},
+                                                {"spec", spec}}));
+}
+
+std::string People::any_job() { return names_[engine_.random().below(names_.size())]; }
+
+json People::job(const std::string& name) {
+  const local::Object found = api_.find(kTrainingJobs, name);
+  return found == nullptr ? json() : *found;
+}
+
+AttemptTruth* People::truth_of(const json& job) {
+  const json::json_pointer attempt{"/status/attempt"};
+  const std::int64_t number = job.contains(attempt) ? job.at(attempt).get<std::int64_t>() : 0;
+  return &truth_.of(job["metadata"]["uid"], number);
+}
+
+void People::patch(Actor actor, const kube::Resource& resource, const std::string& name,
+                   const json& body) {
+  api_.handle(actor, kube::merge_patch_request(resource, kNamespace, name, body));
+}
+
+// ---- the user
+
+void People::set_suspended(const std::string& name, bool is_suspended) {
+  engine_.trace(std::string("the user ") + (is_suspended ? "suspends " : "resumes ") + name);
+  patch(Actor::kUser, kTrainingJobs, name, {{"spec", {{"suspend", is_suspended}}}});
+}
+
+void People::toggle_suspend() {
+  const std::string name = any_job();
+  const json found = job(name);
+  if (found.is_null()) return;
+  set_suspended(name, !found["spec"].value("suspend", false));
+}
+
+void People::set_replicas(const std::string& name, int replicas) {
+  const json found = job(name);
+  if (found.is_null()) return;
+  engine_.trace("the user scales " + name + " to " + std::to_string(replicas));
+  ++truth_.jobs[found["metadata"]["uid"]].edits;
+  patch(Actor::kUser, kTrainingJobs, name, {{"spec", {{"replicas", replicas}}}});
+}
+
+// Down and up again at once, some times (B02).
+void People::scale() {
+  const std::string name = any_job();
+  const json found = job(name);
+  if (found.is_null()) return;
+  const int before = found["spec"].value("replicas", 1);
+  set_replicas(name, 1 + static_cast<int>(engine_.random().below(4)));
+  if (engine_.random().one_in(2)) {
+    engine_.after(engine_.between(milliseconds{1}, milliseconds{3'000}),
+                  [this, name, before] { set_replicas(name, before); });
+  }
+}
+
+// Only a suspended job's template can be edited; the store refuses the rest.
+void People::edit_template() {
+  const json container = {
+      {"name", "worker"}, {"image", "i" + std::to_string(++count_)}, {"command", {"/train"}}};
+  patch(Actor::kUser, kTrainingJobs, any_job(),
+        {{"spec", {{"template", {{"spec", {{"containers", json::array({container})}}}}}}}});
+}
+
+void People::delete_job(const std::string& name, const std::string& propagation) {
+  const json found = job(name);
+  if (found.is_null()) return;
+  engine_.trace("the user deletes " + name + " (" + propagation + ")");
+  api_.handle(Actor::kUser,
+              kube::delete_request(kTrainingJobs, kNamespace, name,
+                                   {.uid = found["metadata"]["uid"], .propagation = propagation}));
+}
+
+void People::delete_and_maybe_recreate() {
+  constexpr const char* kPolicies[] = {"Background", "Foreground", "Orphan"};
+  const std::string name = any_job();
+  delete_job(name, kPolicies[engine_.random().below(3)]);
+  if (engine_.random().one_in(4)) return;
+  engine_.after(engine_.between(milliseconds{1}, milliseconds{5'000}),
+                [this, name] { create_job(name); });
+}
+
+void People::settle() {
+  for (const std::string& name : names_) {
+    const json found = job(name);
+    if (!found.is_null() && found["spec"].value("suspend", false)) set_suspended(name, false);
+  }
+  for (const std::string& pod : strangers_) {
+    if (const local::Object found = api_.find(kPods, pod)) {
+      if (found->at("metadata").contains("ownerReferences")) continue;
+      api_.handle(Actor::kMonkey, kube::delete_request(kPods, kNamespace, pod,
+                                                       {.uid = found->at("metadata").at("uid")}));
+    }
+  }
+}
+
+// ---- the monkey
+
+void People::delete_group() {
+  const std::string name = any_job();
+  const json found = job(name);
+  const local::Object group = api_.find(kWorkerGroups, name);
+  if (group == nullptr || found.is_null() || is_over(found)) return;
+  ++truth_of(found)->records;
+  api_.count_fault("group deleted");
+  engine_.trace("the monkey deletes WorkerGroup " + name);
+  api_.handle(Actor::kMonkey, kube::delete_request(kWorkerGroups, kNamespace, name,
+                                                   {.uid = group->at("metadata").at("uid")}));
+}
+
+void People::delete_status() {
+  const std::string name = any_job();
+  const json found = job(name);
+  if (found.is_null() || is_over(found) || !found.contains("status")) return;
+  ++truth_of(found)->records;
+  truth_.jobs[found["metadata"]["uid"]].was_status_cut = true;
+  api_.count_fault("status deleted");
+  engine_.trace("the monkey deletes the status of " + name);
+  api_.set_status(Actor::kMonkey, kTrainingJobs, name, nullptr);
+}
+
+// Fields that the schema calls optional: nobody may rely on them (B10).
+void People::cut_status() {
+  constexpr const char* kFields[] = {"completionTime", "startTime", "lastFailure", "progress",
+                                     "checkpoint",     "message",   "reason"};
+  const std::string name = any_job();
+  const json found = job(name);
+  const char* field = kFields[engine_.random().below(7)];
+  if (found.is_null() || !found.contains("status") || !found["status"].contains(field)) return;
+  truth_.jobs[found["metadata"]["uid"]].was_status_cut = true;
+  api_.count_fault("status field removed");
+  engine_.trace("the monkey removes status." + std::string(field) + " of " + name);
+  api_.set_status(Actor::kMonkey, kTrainingJobs, name, {{field, nullptr}});
+}
+
+// A pod with a name like ours, sometimes in the way of one of ours, and with our label.
+void People::put_foreign_pod() {
+  const std::string name = any_job();
+  const json found = job(name);
+  if (found.is_null()) return;
+  const json::json_pointer at{"/status/attempt"};
+  const std::int64_t attempt = found.contains(at) ? found.at(at).get<std::int64_t>() : 0;
+  const std::int64_t distance = engine_.random().one_in(2) ? 1 : 900;
+  const std::string pod = name + "-" + std::to_string(attempt + distance) + "-0-0";
+  api_.count_fault("foreign pod");
+  strangers_.insert(pod);
+  engine_.trace("the monkey creates pod " + pod);
+  api_.handle(Actor::kMonkey,
+              kube::create_request(
+                  kPods, kNamespace,
+                  {{"apiVersion", "v1"},
+                   {"kind", "Pod"},
+                   {"metadata", {{"name", pod}, {"labels", {{api::kLabelManagedBy, "pawl"}}}}},
+                   {"spec", {{"containers", json::array({{{"name", "x"}, {"image", "x"}}})}}}}));
+  engine_.after(engine_.between(seconds{1}, seconds{40}), [this, pod] {
+    const local::Object found_pod = api_.find(kPods, pod);
+    if (found_pod == nullptr || found_pod->at("metadata").contains("ownerReferences")) return;
+    api_.handle(Actor::kMonkey, kube::delete_request(kPods, kNamespace, pod,
+                                                     {.uid = found_pod->at("metadata").at("uid")}));
+  });
+}
+
+void People::write_foreign_field() {
+  const std::string name = any_job();
+  const bool is_group = engine_.random().one_in(2);
+  const kube::Resource& resource = is_group ? kWorkerGroups : kTrainingJobs;
+  const local::Object found = api_.find(resource, name);
+  if (found == nullptr) return;
+  const std::string value = std::to_string(++count_);
+  api_.count_fault("foreign annotation");
+  patch(Actor::kMonkey, resource, name, {{"metadata", {{"annotations", {{"other", value}}}}}});
+  foreign_[{resource.plural, found->at("metadata").at("uid")}] = value;
+}
+
+void People::chat() {
+  api_.count_fault("chatty writer");
+  const std::string name = any_job();
+  for (int i = 0; i < 100; ++i) {
+    engine_.after(milliseconds{100} * i, [this, name, i] {
+      patch(Actor::kMonkey, kTrainingJobs, name,
+            {{"metadata", {{"annotations", {{"chat", std::to_string(i)}}}}}});
+    });
+  }
+}
+
+}  // namespace pawl::sim

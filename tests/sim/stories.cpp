@@ -1,0 +1,308 @@
+#include "tests/sim/stories.h"
+
+namespace pawl::sim {
+namespace {
+
+using nlohmann::json;
+
+json spec_of(int replicas, const char* kind = "Native") {
+  const json container = {{"name", "worker"}, {"image", "i"}, {"command", {"/train"}}};
+  json spec = {{"replicas", replicas},
+               {"runtime", {{"kind", kind}}},
+               {"template", {{"spec", {{"containers", json::array({container})}}}}}};
+  if (std::string(kind) == "Native") spec["checkpoint"] = {{"uri", "file:///store"}};
+  return spec;
+}
+
+constexpr char kJob[] = "job-0";
+
+void start(World& world, int replicas = 2) {
+  world.people.create_job(kJob, spec_of(replicas));
+  world.pass(seconds{8});
+}
+
+std::vector<Story> all_stories() {
+  return {
+      {"complete", [](World& world) { start(world); }},
+      {"custom",
+       [](World& world) {
+         world.people.create_job(kJob, spec_of(2, "Custom"));
+         world.pass(seconds{8});
+       }},
+      {"evict",
+       [](World& world) {
+         start(world, 3);
+         world.nodes.evict_pod("EvictionByEvictionAPI");
+         world.pass(seconds{40});
+       }},
+      {"delete-pod",
+       [](World& world) {
+         start(world);
+         world.nodes.evict_pod("Deleted");
+         world.pass(seconds{40});
+       }},
+      {"suspend",
+       [](World& world) {
+         start(world);
+         world.people.set_suspended(kJob, true);
+         world.pass(seconds{60});
+         world.people.set_suspended(kJob, false);
+         world.pass(seconds{30});
+       }},
+      {"suspend-and-back",
+       [](World& world) {
+         start(world);
+         world.people.set_suspended(kJob, true);
+         world.pass(seconds{1});
+         world.people.set_suspended(kJob, false);
+         world.pass(seconds{60});
+       }},
+      {"scale",
+       [](World& world) {
+         start(world);
+         world.people.set_replicas(kJob, 1);
+         world.pass(seconds{5});
+         world.people.set_replicas(kJob, 3);
+         world.pass(seconds{60});
+       }},
+      {"recreate",
+       [](World& world) {
+         start(world);
+         world.people.delete_job(kJob, "Background");
+         world.pass(seconds{1});
+         start(world, 3);
+       }},
+      {"foreground",
+       [](World& world) {
+         start(world);
+         world.people.delete_job(kJob, "Foreground");
+         world.pass(seconds{40});
+       }},
+      {"orphan",
+       [](World& world) {
+         start(world);
+         world.people.delete_job(kJob, "Orphan");
+         world.pass(seconds{5});
+         start(world, 1);
+       }},
+      {"lost-record",
+       [](World& world) {
+         start(world);
+         world.people.delete_group();
+         world.pass(seconds{40});
+       }},
+      {"ttl",
+       [](World& world) {
+         json spec = spec_of(1);
+         spec["ttlSecondsAfterFinished"] = 0;
+         world.people.create_job(kJob, spec);
+         world.pass(seconds{60});
+       }},
+  };
+}
+
+// What every crash and every hidden event must leave the same.
+std::string end_state(World& world) {
+  std::string text;
+  for (const local::Object& job : world.api.all(kube::resources::kTrainingJobs)) {
+    const auto& status = job->at("status");
+    text += text_at(*job, "/metadata/name") + " " + status.value("phase", "") + " " +
+            status.value("restarts", json::object()).dump() + "\n";
+  }
+  return text;
+}
+
+// Deals one blow to the operator.
+class Striker {
+ public:
+  Striker(World& world, const Experiment& experiment) : world_(world), experiment_(experiment) {
+    world.operator_process.on_start = [this](Link& link) { arm(link); };
+  }
+
+ private:
+  void arm(Link& link) {
+    link.before_apply = [this](const kube::HttpRequest& request) { return before(request); };
+    link.loses_reply = [this](const kube::HttpRequest& request) {
+      return is_now(request) && experiment_.blow == Blow::kLoseReply;
+    };
+    link.after_apply = [this, &link](const kube::HttpRequest& request) { after(request, link); };
+  }
+
+  bool is_now(const kube::HttpRequest& request) const {
+    return request.method != kube::Method::kGet && count_ == experiment_.at;
+  }
+
+  bool before(const kube::HttpRequest& request) {
+    if (request.method == kube::Method::kGet) return true;
+    ++count_;
+    if (!is_now(request)) return true;
+    if (experiment_.blow == Blow::kCrashBefore) {
+      world_.operator_process.crash_for(seconds{1});
+      return false;
+    }
+    if (experiment_.blow == Blow::kTimeTravel && request.method == kube::Method::kDelete) {
+      return travel();
+    }
+    return true;
+  }
+
+  bool travel() {
+    world_.api.count_fault("time travel");
+    world_.api.extra_lag = seconds{20};
+    world_.knobs.may_list_stale = world_.api.is_faulty = true;
+    world_.operator_process.crash_for(milliseconds{500});
+    world_.engine.after(seconds{10}, [this] {
+      world_.api.extra_lag = milliseconds{0};
+      world_.api.is_faulty = false;
+      if (Link* link = world_.operator_process.link()) {
+        link->may_list_stale = false;
+        link->drop_streams();
+      }
+    });
+    return false;
+  }
+
+  void after(const kube::HttpRequest& request, Link& link) {
+    if (!is_now(request)) return;
+    if (experiment_.blow == Blow::kCrashAfter) world_.operator_process.crash_for(seconds{1});
+    if (experiment_.blow != Blow::kHideEvents) return;
+    world_.api.count_fault("hidden events");
+    link.freeze_streams();
+    world_.engine.after(seconds{5}, [this] {
+      world_.api.compact();
+      if (Link* now = world_.operator_process.link()) now->drop_streams();
+    });
+  }
+
+  World& world_;
+  const Experiment experiment_;
+  std::uint64_t count_ = 0;
+};
+
+struct Run {
+  RunResult result;
+  std::string end;
+};
+
+Run perform(const Experiment& experiment, bool is_recording) {
+  for (const Story& story : stories()) {
+    if (story.name != experiment.story) continue;
+    Knobs knobs = calm_knobs();
+    knobs.lag_max = milliseconds{200};
+    World world(7, knobs, is_recording);
+    const Striker striker(world, experiment);
+    Run run;
+    run.result = world.run(story.run);
+    run.end = end_state(world);
+    return run;
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Story>& stories() {
+  static const std::vector<Story> kStories = all_stories();
+  return kStories;
+}
+
+const char* blow_name(Blow blow) {
+  constexpr const char* kNames[] = {"none",       "crash-before", "crash-after",
+                                    "lose-reply", "hide-events",  "time-travel"};
+  return kNames[static_cast<int>(blow)];
+}
+
+std::string Experiment::text() const {
+  return story + ":" + blow_name(blow) + ":" + std::to_string(at);
+}
+
+bool parse_experiment(const std::string& text, Experiment& out) {
+  const auto first = text.find(':');
+  const auto second = text.find(':', first + 1);
+  out.story = text.substr(0, first);
+  if (first == std::string::npos || second == std::string::npos) return true;
+  const std::string name = text.substr(first + 1, second - first - 1);
+  for (const Blow blow : {Blow::kCrashBefore, Blow::kCrashAfter, Blow::kLoseReply,
+                          Blow::kHideEvents, Blow::kTimeTravel}) {
+    if (name == blow_name(blow)) out.blow = blow;
+  }
+  out.at = std::strtoull(text.c_str() + second + 1, nullptr, 10);
+  return out.blow != Blow::kNone && out.at > 0;
+}
+
+RunResult run_experiment(const Experiment& experiment, bool is_recording) {
+  Run run = perform(experiment, is_recording);
+  if (run.result.failure || experiment.blow == Blow::kNone) return run.result;
+  const Run reference = perform({experiment.story, Blow::kNone, 0}, false);
+  if (run.end != reference.end) {
+    run.result.failure = Failure{"O1", "ends as " + run.end + "instead of " + reference.end};
+  }
+  return run.result;
+}
+
+Exploration explore(const std::string& only, bool goes_on) {
+  Exploration all;
+  for (const Story& story : stories()) {
+    if (!only.empty() && story.name != only) continue;
+    const Run reference = perform({story.name, Blow::kNone, 0}, false);
+    ++all.runs;
+    if (reference.result.failure) {
+      all.failures.push_back({{story.name, Blow::kNone, 0}, *reference.result.failure});
+      if (!goes_on) return all;
+      continue;
+    }
+    for (const Blow blow : {Blow::kCrashBefore, Blow::kCrashAfter, Blow::kLoseReply,
+                            Blow::kHideEvents, Blow::kTimeTravel}) {
+      for (std::uint64_t at = 1; at <= reference.result.operator_writes; ++at) {
+        const Experiment experiment{story.name, blow, at};
+        Run run = perform(experiment, false);
+        ++all.runs;
+        all.hash = mix64(all.hash ^ run.result.hash);
+        for (const auto& [name, count] : run.result.faults) all.faults += count;
+        if (!run.result.failure && run.end != reference.end) {
+          run.result.failure = Failure{"O1", "ends as " + run.end + "instead of " + reference.end};
+        }
+        if (!run.result.failure) continue;
+        all.failures.push_back({experiment, *run.result.failure});
+        if (!goes_on) return all;
+      }
+    }
+  }
+  return all;
+}
+
+RunResult run_hours(std::uint64_t seed, int hours, bool is_recording) {
+  World world(seed, churn_knobs(), is_recording);
+  return world.run([hours](World& w) {
+    using std::chrono::minutes;
+    w.begin_faults();
+    w.respawn();
+    w.every(minutes{1}, [&w] { w.respawn(); });
+    w.every(minutes{20}, [&w] { w.nodes.kill_one(); });
+    w.every(minutes{15},
+            [&w] { w.nodes.blip_one(w.engine.between(milliseconds{500}, milliseconds{60'000})); });
+    w.every(minutes{60}, [&w] {  // a spot storm
+      for (int i = 0; i < 3; ++i) {
+        w.engine.after(w.engine.between(milliseconds{0}, seconds{20}),
+                       [&w] { w.nodes.kill_one(); });
+      }
+    });
+    w.every(minutes{10}, [&w] { w.nodes.evict_pod("PreemptionByScheduler"); });
+    w.every(minutes{30}, [&w] { w.nodes.drain_one(); });
+    w.every(minutes{45}, [&w] {
+      w.api.count_fault("API outage");
+      w.make_noise();
+      w.api.outage_until = w.engine.elapsed() + w.engine.between(seconds{1}, seconds{120});
+    });
+    w.every(minutes{30}, [&w] { w.operator_process.crash_for(seconds{2}); });
+    w.every(minutes{40}, [&w] {
+      w.api.count_fault("compaction");
+      w.api.compact();
+    });
+    w.every(minutes{25}, [&w] { w.people.toggle_suspend(); });
+    w.every(minutes{25}, [&w] { w.people.scale(); });
+    w.engine.run_until(std::chrono::hours{hours});
+  });
+}
+
+}  // namespace pawl::sim

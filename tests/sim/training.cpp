@@ -1,0 +1,181 @@
+#include "tests/sim/training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/api/contract.h"
+
+namespace pawl::sim {
+
+namespace channel = api::channel;
+
+const Course& Training::course(const std::string& job_uid) {
+  const auto [at, is_new] = courses_.try_emplace(job_uid);
+  if (is_new) {
+    Random& random = engine_.random();
+    at->second.steps = 4 + static_cast<std::int64_t>(random.below(24));
+    at->second.save_every = 1 + static_cast<std::int64_t>(random.below(6));
+    at->second.step_time = engine_.between(milliseconds{50}, knobs_.step_max);
+  }
+  return at->second;
+}
+
+void Training::enter(const std::string& job_uid, const channel::Welcome& welcome, Rank& rank) {
+  const Key key{job_uid, welcome.attempt, welcome.generation};
+  Gang& gang = gangs_[key];
+  if (gang.is_over) return;
+  gang.world_size = welcome.world_size;
+  gang.step = std::max(gang.step, welcome.start_step);
+  gang.ranks[welcome.rank] = &rank;
+  if (std::cmp_equal(gang.ranks.size(), gang.world_size) && !gang.is_started) {
+    gang.is_started = true;
+    step_later(key);
+  }
+}
+
+void Training::run_alone(const std::string& job_uid, std::int64_t attempt,
+                         std::shared_ptr<Rank*> rank) {
+  const Course& plan = course(job_uid);
+  milliseconds time = plan.steps * plan.step_time;
+  const bool fails = may_fail && engine_.chance(knobs_.crash_per_step * 2);
+  if (fails) time = engine_.between(milliseconds{0}, time);
+  engine_.after(time, [this, job_uid, attempt, rank, fails] {
+    if (*rank == nullptr) return;
+    int signal = 0;
+    const int code = fails ? draw_exit(job_uid, attempt, signal) : 0;
+    (*rank)->exit_process(code, signal, false);
+  });
+}
+
+std::pair<const Training::Key, Training::Gang>* Training::find(Rank& rank) {
+  for (auto& entry : gangs_) {
+    for (const auto& [number, one] : entry.second.ranks) {
+      if (one == &rank) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+// The others are stuck in a collective: some notice by themselves, some wait to be told.
+void Training::leave(Rank& rank) {
+  auto* entry = find(rank);
+  if (entry == nullptr) return;
+  Gang& gang = entry->second;
+  std::erase_if(gang.ranks, [&](const auto& item) { return item.second == &rank; });
+  if (gang.is_over || !gang.is_started) return;
+  gang.is_over = true;
+  engine_.after(engine_.between(milliseconds{10}, milliseconds{3'000}), [this, key = entry->first] {
+    if (engine_.random().one_in(2)) return;
+    const auto ranks = gangs_[key].ranks;
+    for (const auto& [number, other] : ranks) {
+      if (gangs_[key].ranks.contains(number)) other->exit_process(api::kExitRetry, 0, false);
+    }
+  });
+}
+
+void Training::step_later(const Key& key) {
+  engine_.after(course(std::get<0>(key)).step_time, [this, key] { step(key); });
+}
+
+void Training::step(const Key& key) {
+  Gang& gang = gangs_[key];
+  if (gang.is_over || std::cmp_not_equal(gang.ranks.size(), gang.world_size)) return;
+  if (may_fail && engine_.chance(knobs_.crash_per_step)) return fail_one(key, gang);
+  const Course& plan = course(std::get<0>(key));
+  ++gang.step;
+  gang.ranks.at(0)->say(channel::Report{
+      .step = gang.step, .total_steps = plan.steps, .loss = 1.0 / static_cast<double>(gang.step)});
+  if (gang.step % plan.save_every == 0 || gang.step >= plan.steps) {
+    for (int rank = 0; rank < gang.world_size; ++rank) seal(key, gang, rank);
+  }
+  if (gang.step >= plan.steps) return finish(key, gang);
+  step_later(key);
+}
+
+void Training::seal(const Key&, Gang& gang, int rank) {
+  const auto found = gang.ranks.find(rank);
+  if (found == gang.ranks.end()) return;
+  found->second->say(channel::Sealed{.buffer = 0, .step = gang.step, .bytes = 1});
+}
+
+int Training::draw_exit(const std::string& job_uid, std::int64_t attempt, int& signal) {
+  AttemptTruth& truth = truth_.of(job_uid, attempt);
+  if (engine_.chance(knobs_.wrong_exit)) {
+    const bool is_fatal = engine_.random().one_in(4);
+    ++(is_fatal ? truth.fatal : truth.retries);
+    return is_fatal ? api::kExitFatal : api::kExitRetry;
+  }
+  ++truth.faults;
+  if (engine_.random().one_in(2)) return 1;
+  signal = 9;
+  return 137;
+}
+
+void Training::fail_one(const Key& key, Gang& gang) {
+  const auto rank =
+      static_cast<int>(engine_.random().below(static_cast<std::uint64_t>(gang.world_size)));
+  int signal = 0;
+  const int code = draw_exit(std::get<0>(key), std::get<1>(key), signal);
+  engine_.trace("rank " + std::to_string(rank) + " of attempt " + std::to_string(std::get<1>(key)) +
+                " fails with " + std::to_string(code));
+  gang.ranks.at(rank)->exit_process(code, signal, false);
+}
+
+void Training::finish(const Key& key, Gang& gang) {
+  gang.is_over = true;
+  const auto ranks = gang.ranks;
+  for (const auto& [number, rank] : ranks) {
+    engine_.after(engine_.between(milliseconds{1}, milliseconds{500}),
+                  [this, key, number = number] {
+                    Gang& ended = gangs_[key];
+                    const auto found = ended.ranks.find(number);
+                    if (found == ended.ranks.end()) return;
+                    Rank* one = found->second;
+                    one->say(channel::Done{ended.step});
+                    one->exit_process(0, 0, false);
+                  });
+  }
+}
+
+void Training::save(Rank& rank) {
+  auto* entry = find(rank);
+  if (entry == nullptr || !entry->second.is_started) return;
+  for (const auto& [number, one] : entry->second.ranks) {
+    if (one == &rank) return seal(entry->first, entry->second, number);
+  }
+}
+
+void Training::save_and_stop(Rank& rank) {
+  if (auto* entry = find(rank)) entry->second.is_over = true;
+  save(rank);
+  rank.exit_process(api::kExitRetry, 0, true);
+}
+
+// ---- storage: what common/checkpoint's selection decides, without files
+
+membership::CheckpointSelected Training::select(
+    const std::string& job_uid, const std::vector<api::LineageEntry>& lineage) const {
+  membership::CheckpointSelected selected;
+  const auto found = stored_.find(job_uid);
+  if (found == stored_.end()) return selected;
+  for (const Published& one : found->second) {
+    const auto at = std::ranges::find_if(lineage, [&](const api::LineageEntry& entry) {
+      return entry.attempt == one.attempt && entry.generation == one.generation;
+    });
+    if (at == lineage.end()) continue;
+    const auto next = std::next(at);
+    const bool is_on_line = next == lineage.end() || one.step <= next->start_step;
+    if (is_on_line && one.step > selected.step) selected.step = one.step;
+  }
+  if (selected.step > 0) selected.load_uri = "file:///store/" + std::to_string(selected.step);
+  return selected;
+}
+
+void Training::publish(const std::string& job_uid, const membership::PublishCheckpoint& publish) {
+  const auto gang = gangs_.find(Key{job_uid, publish.attempt, publish.generation});
+  const int world_size = gang == gangs_.end() ? 0 : gang->second.world_size;
+  stored_[job_uid].push_back({publish.step, publish.attempt, publish.generation,
+                              static_cast<int>(publish.shards.size()), world_size});
+}
+
+}  // namespace pawl::sim

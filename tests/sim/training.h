@@ -1,0 +1,84 @@
+// A stub of the training processes: gangs that step together, seal shards, report, fail and finish;
+// and the storage where checkpoints are published. It speaks the launcher's channel as pawl-train
+// does. A gang makes a step only while all of its ranks live. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "launcher/membership/action.h"
+#include "tests/sim/engine.h"
+#include "tests/sim/knobs.h"
+#include "tests/sim/truth.h"
+
+namespace pawl::sim {
+
+// One rank's process, as its container runs it.
+class Rank {
+ public:
+  virtual ~Rank() = default;
+  virtual void say(api::channel::FromProcess message) = 0;
+  virtual void exit_process(int code, int signal, bool was_told) = 0;
+};
+
+struct Published {
+  std::int64_t step = 0, attempt = 0, generation = 0;
+  int shards = 0, world_size = 0;
+};
+
+// How one job trains: drawn once.
+struct Course {
+  std::int64_t steps = 10, save_every = 3;
+  milliseconds step_time{500};
+};
+
+class Training {
+ public:
+  Training(Engine& engine, const Knobs& knobs, Truth& truth)
+      : engine_(engine), knobs_(knobs), truth_(truth) {}
+
+  const Course& course(const std::string& job_uid);
+  // Native: after Welcome. The gang is known by job, attempt and generation.
+  void enter(const std::string& job_uid, const api::channel::Welcome& welcome, Rank& rank);
+  // Custom: runs by itself for the course's time.
+  void run_alone(const std::string& job_uid, std::int64_t attempt, std::shared_ptr<Rank*> rank);
+  void leave(Rank& rank);  // its process has ended, however
+  void save_and_stop(Rank& rank);
+  void save(Rank& rank);
+
+  // Storage.
+  membership::CheckpointSelected select(const std::string& job_uid,
+                                        const std::vector<api::LineageEntry>& lineage) const;
+  void publish(const std::string& job_uid, const membership::PublishCheckpoint& publish);
+  const std::vector<Published>& published(const std::string& job_uid) { return stored_[job_uid]; }
+
+  bool may_fail = false;  // the safety phase
+
+ private:
+  using Key = std::tuple<std::string, std::int64_t, std::int64_t>;
+  struct Gang {
+    int world_size = 1;
+    std::map<int, Rank*> ranks;
+    std::int64_t step = 0;
+    bool is_started = false, is_over = false;
+  };
+  void step_later(const Key& key);
+  void step(const Key& key);
+  void seal(const Key& key, Gang& gang, int rank);
+  void fail_one(const Key& key, Gang& gang);
+  int draw_exit(const std::string& job_uid, std::int64_t attempt, int& signal);
+  void finish(const Key& key, Gang& gang);
+  std::pair<const Key, Gang>* find(Rank& rank);
+
+  Engine& engine_;
+  const Knobs& knobs_;
+  Truth& truth_;
+  std::map<std::string, Course> courses_;
+  std::map<Key, Gang> gangs_;
+  std::map<std::string, std::vector<Published>> stored_;
+};
+
+}  // namespace pawl::sim

@@ -1,0 +1,37 @@
+// What really happened to each gang, as only the simulator can know it: the oracles compare what
+// the operator counts and says with it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace pawl::sim {
+
+struct AttemptTruth {
+  int faults = 0;       // a process of the job failed by itself
+  int fatal = 0;        // … with the code that says "never restart"
+  int retries = 0;      // … with the code that blames nobody
+  int disruptions = 0;  // the cluster or a person took a pod or a node away
+  int records = 0;      // somebody deleted the record, or a status
+  int noise = 0;        // networks and clocks: may look like anything
+  bool is_any() const { return faults + fatal + retries + disruptions + records + noise > 0; }
+};
+
+struct JobTruth {
+  std::map<std::int64_t, AttemptTruth> attempts;
+  std::set<std::string> succeeded;  // UIDs of pods whose processes all exited 0
+  int edits = 0;                    // of size, by the user
+  bool was_status_cut = false;      // somebody wrote to its status
+};
+
+struct Truth {
+  std::map<std::string, JobTruth> jobs;  // by UID
+  AttemptTruth& of(const std::string& job_uid, std::int64_t attempt) {
+    return jobs[job_uid].attempts[attempt];
+  }
+};
+
+}  // namespace pawl::sim

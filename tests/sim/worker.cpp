@@ -1,0 +1,140 @@
+#include "tests/sim/worker.h"
+
+#include <utility>
+
+#include "common/api/contract.h"
+
+namespace pawl::sim {
+
+using namespace membership;  // NOLINT: this file translates between its types and the world.
+using nlohmann::json;
+
+namespace {
+
+constexpr milliseconds kTickEvery{200};
+
+std::string env_of(const json& pod, const char* name) {
+  for (const json& item : pod["spec"]["containers"][0]["env"]) {
+    if (item["name"] == name && item.contains("value")) return item["value"];
+  }
+  return "";
+}
+
+}  // namespace
+
+void PeerNet::break_one() {
+  if (workers_.empty()) return;
+  auto at = workers_.begin();
+  std::advance(at, engine_.random().below(workers_.size()));
+  at->second->break_peers();
+}
+
+Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
+    : place_(place), events_(std::move(events)) {
+  job_name_ = env_of(pod, api::kEnvJobName);
+  job_uid_ = env_of(pod, api::kEnvJobUid);
+  const std::string uid = pod["metadata"]["uid"];
+  Random& random = place_.engine.random();
+  id_.self = {uid, std::to_string(random.below(1u << 30))};
+  id_.pod = pod["metadata"]["name"];
+  id_.node = pod["spec"].value("nodeName", "");
+  id_.attempt = std::stoll(env_of(pod, api::kEnvAttempt));
+  id_.slot = std::stoi(env_of(pod, api::kEnvSlot));
+  const bool is_native = env_of(pod, api::kEnvRuntime) == "Native";
+  id_.runtime = is_native ? api::RuntimeKind::kNative : api::RuntimeKind::kCustom;
+  id_.host = "10.0.0.1";
+  id_.address = uid.substr(0, 13) + ":1";
+  id_.fingerprint = "print-" + id_.self.start;
+  id_.master_port = 29500;
+  id_.data_key = "key";
+  id_.has_checkpoints = !env_of(pod, api::kEnvCheckpointUri).empty();
+}
+
+Worker::~Worker() {
+  *is_alive_ = false;
+  if (has_process_) place_.training.leave(*this);
+  if (self_) *self_ = nullptr;
+  place_.net.leave(id_.address);
+  while (!connections_.empty()) drop(connections_.begin()->first, !is_silent_);
+}
+
+void Worker::start() {
+  link_ = std::make_unique<Link>(place_.engine, place_.api, place_.knobs, Actor::kLauncher, [] {});
+  link_->is_cut = is_cut_;
+  membership_ = std::make_unique<Membership>(id_);
+  place_.net.listen(id_.address, *this);
+  for (const Action& action : membership_->start(now())) perform(action);
+  tick();
+}
+
+void Worker::tick() {
+  place_.engine.after(kTickEvery, [this, alive = is_alive_] {
+    if (!*alive) return;
+    if (wanted_read_ && !is_reading_ && place_.engine.elapsed() >= retry_at_) read_record();
+    tick();
+    feed(Tick{});
+  });
+}
+
+void Worker::feed_soon(Input input, milliseconds delay) {
+  place_.engine.after(delay, [this, alive = is_alive_, input = std::move(input)] {
+    if (*alive) feed(input);
+  });
+}
+
+// The last action may be Leave, whose event ends this object later.
+void Worker::feed(const Input& input) {
+  for (const Action& action : membership_->step(input, now())) perform(action);
+}
+
+void Worker::perform(const Action& action) {
+  std::visit([this](const auto& one) { act(one); }, action);
+}
+
+void Worker::terminate() { feed_soon(TerminationAsked{}); }
+
+void Worker::cut(bool is_cut) {
+  is_cut_ = is_cut;
+  if (link_) link_->is_cut = is_cut;
+}
+
+// ---- peers
+
+void Worker::drop(PeerId peer, bool is_told) {
+  auto node = connections_.extract(peer);
+  if (node.empty()) return;
+  const Connection& connection = node.mapped();
+  Worker* other = place_.net.find(connection.other);
+  if (other == nullptr || !is_told || is_cut_ || other->is_cut_) return;
+  if (other->connections_.erase(connection.their_id) > 0) {
+    other->feed_soon(PeerDown{connection.their_id, "closed"}, connection.latency);
+  }
+}
+
+void Worker::break_peers() {
+  while (!connections_.empty()) {
+    const PeerId peer = connections_.begin()->first;
+    drop(peer, true);
+    feed_soon(PeerDown{peer, "reset"});
+  }
+}
+
+// ---- the process
+
+void Worker::say(api::channel::FromProcess message) {
+  feed_soon(ProcessSaid{0, std::move(message)});
+}
+
+void Worker::exit_process(int code, int signal, bool was_told) {
+  if (!has_process_) return;
+  has_process_ = false;
+  *self_ = nullptr;
+  place_.training.leave(*this);
+  if (code == 0) place_.truth.jobs[job_uid_].succeeded.insert(uid());
+  feed_soon(ProcessExited{.local_rank = 0,
+                          .exit_code = code,
+                          .signal = signal,
+                          .was_told = was_told || is_stopping_process_});
+}
+
+}  // namespace pawl::sim

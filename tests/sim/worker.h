@@ -1,0 +1,129 @@
+// One worker container: the production Membership as a process of its own, with its view of the
+// record, its connections to the other launchers, and its (stub) training process. It performs the
+// actions as launcher.cpp does and decides nothing. PeerNet is the network between workers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launcher/membership/membership.h"
+#include "tests/sim/link.h"
+#include "tests/sim/reflector.h"
+#include "tests/sim/training.h"
+
+namespace pawl::sim {
+
+class Worker;
+
+class PeerNet {
+ public:
+  explicit PeerNet(Engine& engine) : engine_(engine) {}
+  void listen(const std::string& address, Worker& worker) { workers_[address] = &worker; }
+  void leave(const std::string& address) { workers_.erase(address); }
+  Worker* find(const std::string& address) const {
+    const auto found = workers_.find(address);
+    return found == workers_.end() ? nullptr : found->second;
+  }
+  // Every connection of one random worker breaks.
+  void break_one();
+  Engine& engine() { return engine_; }
+
+ private:
+  Engine& engine_;
+  std::map<std::string, Worker*> workers_;
+};
+
+struct WorkerPlace {
+  Engine& engine;
+  ApiServer& api;
+  const Knobs& knobs;
+  PeerNet& net;
+  Training& training;
+  Truth& truth;
+};
+
+struct WorkerEvents {
+  std::function<void(int exit_code, const std::string& termination)> on_exit;
+  std::function<void(bool is_ready)> on_ready;
+};
+
+class Worker final : public Rank {
+ public:
+  Worker(WorkerPlace place, const nlohmann::json& pod, WorkerEvents events);
+  ~Worker() override;  // killed
+  void start();
+  void terminate();       // SIGTERM
+  void cut(bool is_cut);  // from every network
+  void break_peers();
+  void lose_node() { is_silent_ = true; }  // its connections are not even reset
+
+  const std::string& job_uid() const { return job_uid_; }
+  const std::string& uid() const { return id_.self.uid; }
+  std::int64_t attempt() const { return id_.attempt; }
+
+  // Rank
+  void say(api::channel::FromProcess message) override;
+  void exit_process(int code, int signal, bool was_told) override;
+
+ private:
+  struct Connection {
+    std::string other;  // its listening address
+    membership::PeerId their_id = 0;
+    milliseconds latency{1};
+  };
+  using Input = membership::Input;
+
+  void feed_soon(Input input, milliseconds delay = milliseconds{1});
+  void feed(const Input& input);
+  void tick();
+  void perform(const membership::Action& action);
+  // worker_actions.cpp
+  void act(const membership::ReadRecord& read);
+  void act(const membership::WatchRecord& watch);
+  void act(const membership::WriteStatus& write);
+  void act(const membership::Dial& dial);
+  void act(const membership::Send& send);
+  void act(const membership::HangUp& hang_up);
+  void act(const membership::SelectCheckpoint& select);
+  void act(const membership::StartProcesses& start);
+  void act(const membership::TellProcess& tell);
+  void act(const membership::StopProcesses& stop);
+  void act(const membership::WriteShard& write);
+  void act(const membership::PublishCheckpoint& publish);
+  void act(const membership::SetReady& ready);
+  void act(const membership::WriteTermination& write);
+  void act(const membership::Note& note);
+  void act(const membership::Leave& leave);
+  void read_record();
+  void on_read(std::uint64_t id, const kube::HttpRequest& request,
+               const Result<kube::HttpResponse>& response);
+  bool is_gone(const Result<kube::HttpResponse>& response);
+  void on_group(const nlohmann::json& object);
+  void see(api::WorkerGroup group, std::uint64_t read_id);
+  void drop(membership::PeerId peer, bool is_told);
+  membership::Now now() const {
+    return {place_.engine.clock().steady_now(), place_.engine.clock().now()};
+  }
+
+  WorkerPlace place_;
+  const WorkerEvents events_;
+  std::string job_name_, job_uid_, termination_;
+  membership::Identity id_;
+  std::unique_ptr<membership::Membership> membership_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<Reflector> reflector_;
+  std::map<membership::PeerId, Connection> connections_;
+  membership::PeerId last_peer_ = membership::kLeaderPeer;
+  std::shared_ptr<Rank*> self_;  // emptied when the process, or all of this, is gone
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+  bool has_process_ = false, is_cut_ = false, is_silent_ = false, is_stopping_process_ = false;
+  bool wants_watch_ = false, is_reading_ = false;
+  std::optional<std::uint64_t> wanted_read_;
+  milliseconds retry_at_{0}, read_backoff_{0};
+  std::optional<milliseconds> denied_since_;
+  int process_ = 0;  // number of the process's life
+};
+
+}  // namespace pawl::sim

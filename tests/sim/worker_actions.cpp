@@ -1,0 +1,249 @@
+// What a launcher does with its world, action by action: as launcher/launcher_actions.cpp and
+// launcher/reporter/record_client.cpp do it.
+#include <utility>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "launcher/reporter/record_json.h"
+#include "tests/sim/worker.h"
+
+namespace pawl::sim {
+
+using namespace membership;  // NOLINT: this file translates between its types and the world.
+
+namespace {
+
+constexpr milliseconds kMissingMin{500}, kUnauthorizedMin{10'000};
+constexpr milliseconds kBackoffFirst{100}, kBackoffMax{3'000};
+constexpr milliseconds kDialTimeout{3'000};
+
+}  // namespace
+
+// ---- the record
+
+void Worker::act(const ReadRecord& read) {
+  wanted_read_ = std::max(wanted_read_.value_or(0), read.id);
+  if (!is_reading_ && place_.engine.elapsed() >= retry_at_) read_record();
+}
+
+void Worker::read_record() {
+  is_reading_ = true;
+  auto request = kube::get_request(kube::resources::kWorkerGroups, kNamespace, job_name_);
+  const std::uint64_t id = *wanted_read_;
+  link_->send(request, [this, id, request](const Result<kube::HttpResponse>& response) {
+    on_read(id, request, response);
+  });
+}
+
+bool Worker::is_gone(const Result<kube::HttpResponse>& response) {
+  if (!response || (response->status != 404 && response->status != 401)) {
+    denied_since_.reset();
+    return false;
+  }
+  if (!denied_since_) denied_since_ = place_.engine.elapsed();
+  const auto least = response->status == 404 ? kMissingMin : kUnauthorizedMin;
+  return place_.engine.elapsed() - *denied_since_ >= least;
+}
+
+void Worker::on_read(std::uint64_t id, const kube::HttpRequest& request,
+                     const Result<kube::HttpResponse>& response) {
+  is_reading_ = false;
+  if (is_gone(response)) {
+    wanted_read_.reset();
+    return feed_soon(RecordGone{"the API server says so"});
+  }
+  auto group = response ? launcher::read_group(request, *response)
+                        : Result<api::WorkerGroup>{tl::make_unexpected(response.error())};
+  if (!group) {
+    read_backoff_ = std::clamp(read_backoff_ * 2, kBackoffFirst, kBackoffMax);
+    retry_at_ = place_.engine.elapsed() + read_backoff_;
+    return;
+  }
+  read_backoff_ = {};
+  if (wanted_read_ == id) wanted_read_.reset();
+  see(std::move(*group), id);
+  if (wants_watch_ && !reflector_) act(WatchRecord{true});
+  if (wanted_read_ && !is_reading_) read_record();
+}
+
+void Worker::see(api::WorkerGroup group, std::uint64_t read_id) {
+  const auto label = group.meta.labels.find(api::kLabelJobUid);
+  if (label != group.meta.labels.end() && label->second != job_uid_) {
+    return feed_soon(RecordGone{"the WorkerGroup belongs to another job of the same name"});
+  }
+  feed_soon(RecordSeen{std::move(group), read_id});
+}
+
+void Worker::on_group(const nlohmann::json& object) {
+  if (auto group = launcher::read_group(object)) see(std::move(*group), 0);
+}
+
+// The watch begins after a first read, which says at once whether there is a record at all.
+void Worker::act(const WatchRecord& watch) {
+  const bool was_wanted = std::exchange(wants_watch_, watch.is_on);
+  if (!watch.is_on) {
+    // Not from within its own callback.
+    place_.engine.after(milliseconds{0}, [this, alive = is_alive_] {
+      if (*alive && !wants_watch_) reflector_.reset();
+    });
+    return;
+  }
+  if (!was_wanted) return act(ReadRecord{0});
+  if (reflector_) return;
+  kube::InformerOptions options;
+  options.resource = kube::resources::kWorkerGroups;
+  options.ns = kNamespace;
+  options.field_selector = "metadata.name=" + job_name_;
+  options.can_list = false;
+  kube::InformerEvents events;
+  events.on_upsert = [this](const nlohmann::json& object) { on_group(object); };
+  events.on_delete = [this](const nlohmann::json&) {
+    feed_soon(RecordGone{"the WorkerGroup was deleted"});
+  };
+  reflector_ =
+      std::make_unique<Reflector>(place_.engine, *link_, std::move(options), std::move(events));
+  reflector_->start();
+}
+
+void Worker::act(const WriteStatus& write) {
+  auto request = launcher::status_patch(kNamespace, job_name_, write);
+  link_->send(request, [this, request](const Result<kube::HttpResponse>& response) {
+    auto group = response ? launcher::read_group(request, *response)
+                          : Result<api::WorkerGroup>{tl::make_unexpected(response.error())};
+    if (group) {
+      see(std::move(*group), 0);
+      return feed_soon(WriteDone{WriteOutcome::kApplied, ""});
+    }
+    if (response && (response->status == 404 || response->status == 401)) act(ReadRecord{0});
+    const bool was_answered = response && response->status >= 200 && response->status < 300;
+    const Code code = group.error().code;
+    const bool is_unclear =
+        was_answered || code == Code::kConflict || code == Code::kOutcomeUnknown;
+    feed_soon(WriteDone{is_unclear ? WriteOutcome::kUnclear : WriteOutcome::kRefused,
+                        group.error().message});
+  });
+}
+
+// ---- peers
+
+void Worker::act(const Dial& dial) {
+  drop(kLeaderPeer, true);
+  const milliseconds latency = place_.engine.between(milliseconds{1}, milliseconds{20});
+  place_.engine.after(latency, [this, alive = is_alive_, dial, latency] {
+    if (!*alive) return;
+    Worker* other = place_.net.find(dial.address);
+    if (is_cut_ || (other != nullptr && other->is_cut_)) {
+      return feed_soon(PeerDown{kLeaderPeer, "timed out"}, kDialTimeout);
+    }
+    if (other == nullptr || other == this || other->id_.fingerprint != dial.fingerprint) {
+      return feed_soon(PeerDown{kLeaderPeer, "connection refused"});
+    }
+    drop(kLeaderPeer, true);
+    const PeerId inbound = ++other->last_peer_;
+    connections_[kLeaderPeer] = {other->id_.address, inbound, latency};
+    other->connections_[inbound] = {id_.address, kLeaderPeer, latency};
+    feed_soon(PeerUp{});
+  });
+}
+
+void Worker::act(const Send& send) {
+  const auto found = connections_.find(send.peer);
+  if (found == connections_.end()) return;
+  const Connection& connection = found->second;
+  place_.engine.after(connection.latency,
+                      [this, alive = is_alive_, to = connection.other, id = connection.their_id,
+                       &net = place_.net, message = send.message, from = id_.address] {
+                        Worker* other = net.find(to);
+                        if (other == nullptr || other->is_cut_ || (*alive && is_cut_)) return;
+                        const auto known = other->connections_.find(id);
+                        if (known != other->connections_.end() && known->second.other == from) {
+                          other->feed(PeerSaid{id, message});
+                        }
+                      });
+}
+
+void Worker::act(const HangUp& hang_up) { drop(hang_up.peer, true); }
+
+// ---- processes and storage
+
+void Worker::act(const SelectCheckpoint& select) {
+  feed_soon(place_.training.select(job_uid_, select.lineage),
+            place_.engine.between(milliseconds{1}, milliseconds{500}));
+}
+
+void Worker::act(const StartProcesses&) {
+  has_process_ = true;
+  self_ = std::make_shared<Rank*>(this);
+  const bool crashes =
+      place_.training.may_fail && place_.engine.chance(place_.knobs.crash_at_start);
+  const milliseconds delay = place_.engine.between(milliseconds{10}, milliseconds{1'500});
+  place_.engine.after(delay, [this, self = self_, crashes] {
+    if (*self == nullptr) return;
+    if (crashes) {
+      ++place_.truth.of(job_uid_, attempt()).faults;
+      return exit_process(1, 0, false);
+    }
+    if (id_.runtime == api::RuntimeKind::kNative) {
+      return say(api::channel::Hello{.data_port = 4000, .config_hash = "h"});
+    }
+    place_.training.run_alone(job_uid_, attempt(), self);
+  });
+}
+
+void Worker::act(const TellProcess& tell) {
+  if (!has_process_) return;
+  if (const auto* welcome = std::get_if<api::channel::Welcome>(&tell.message)) {
+    place_.training.enter(job_uid_, *welcome, *this);
+  } else if (std::holds_alternative<api::channel::CheckpointNow>(tell.message)) {
+    place_.training.save(*this);
+  } else if (std::holds_alternative<api::channel::Stop>(tell.message)) {
+    is_stopping_process_ = true;
+    const milliseconds delay = place_.engine.between(milliseconds{1}, place_.knobs.exit_max);
+    place_.engine.after(delay, [this, self = self_] {
+      if (*self != nullptr) place_.training.save_and_stop(*this);
+    });
+  }
+}
+
+void Worker::act(const StopProcesses& stop) {
+  if (!has_process_) return;
+  is_stopping_process_ = true;
+  const milliseconds wish = place_.engine.between(milliseconds{1}, place_.knobs.exit_max);
+  const bool is_killed = wish > stop.grace;
+  place_.engine.after(std::min(wish, stop.grace), [this, self = self_, is_killed] {
+    if (*self != nullptr) exit_process(is_killed ? 137 : 143, is_killed ? 9 : 15, true);
+  });
+}
+
+void Worker::act(const WriteShard& write) {
+  ShardWritten written{.local_rank = write.local_rank, .buffer = write.buffer};
+  written.shard = {.rank = write.rank, .step = write.step, .file = "f", .bytes = 1};
+  if (write.rank == 0) written.shard.manifest_json = "{}";
+  feed_soon(written, place_.engine.between(milliseconds{1}, milliseconds{1'000}));
+}
+
+void Worker::act(const PublishCheckpoint& publish) {
+  place_.training.publish(job_uid_, publish);
+  PublishDone done{.step = publish.step};
+  done.checkpoint = {.step = publish.step,
+                     .uri = "file:///store/" + std::to_string(publish.step),
+                     .size_bytes = 1,
+                     .digest = "sha256:0"};
+  feed_soon(done, place_.engine.between(milliseconds{1}, milliseconds{500}));
+}
+
+void Worker::act(const SetReady& ready) { events_.on_ready(ready.is_ready); }
+
+void Worker::act(const WriteTermination& write) {
+  termination_ = api::encode_termination(write.failure);
+}
+
+void Worker::act(const Note& note) {
+  if (place_.engine.is_recording()) {
+    place_.engine.trace(id_.pod + ": " + note.event + ": " + note.text);
+  }
+}
+
+void Worker::act(const Leave& leave) { events_.on_exit(leave.exit_code, termination_); }
+
+}  // namespace pawl::sim

@@ -1,0 +1,211 @@
+#include "tests/sim/world.h"
+
+#include <utility>
+
+#include "common/base/mutant.h"
+
+namespace pawl::sim {
+namespace {
+
+constexpr seconds kConvergeMax{1'200}, kCheckEvery{5}, kQuiet{150};
+
+}  // namespace
+
+World::World(std::uint64_t seed, Knobs drawn, bool is_recording)
+    : knobs(std::move(drawn)),
+      engine(seed),
+      api(engine, knobs),
+      training(engine, knobs, truth),
+      oracles(engine, api, knobs, truth),
+      people(engine, api, knobs, truth),
+      nodes(WorkerPlace{engine, api, knobs, net, training, truth}, knobs.nodes),
+      operator_process(engine, api, knobs) {
+  engine.record_trace(is_recording);
+  engine.trace(knobs.describe());
+  shuffle_random = &engine.random();
+}
+
+World::~World() { shuffle_random = nullptr; }
+
+RunResult World::run(const std::function<void(World&)>& story) {
+  operator_process.start();
+  if (story) {
+    story(*this);
+  } else {
+    play();
+  }
+  if (!oracles.failure()) stop_faults();
+  if (!oracles.failure()) converge();
+  if (!oracles.failure()) be_quiet();
+  return result();
+}
+
+RunResult World::result() {
+  RunResult result;
+  result.failure = oracles.failure();
+  engine.mix(engine.random().next());
+  result.hash = engine.hash();
+  result.events = engine.events();
+  result.operator_writes = oracles.operator_writes();
+  result.faults = api.faults;
+  result.trace = engine.lines();
+  return result;
+}
+
+void World::begin_faults() {
+  api.is_faulty = true;
+  nodes.may_fail = training.may_fail = true;
+}
+
+// The safety phase.
+void World::play() {
+  begin_faults();
+  for (const std::string& name : people.names()) {
+    engine.after(engine.between(milliseconds{0}, knobs.faulty_for / 4),
+                 [this, name] { people.create_job(name); });
+  }
+  inject_api_faults();
+  inject_node_faults();
+  inject_people();
+  engine.run_until(knobs.faulty_for);
+}
+
+void World::every(int per_minute, std::function<void()> action) {
+  if (per_minute > 0) every(milliseconds{60'000} / per_minute, std::move(action));
+}
+
+void World::every(milliseconds mean, std::function<void()> action) {
+  const milliseconds wait = engine.between(milliseconds{1}, 2 * mean);
+  engine.after(wait, [this, mean, action = std::move(action)] {
+    if (!api.is_faulty) return;
+    action();
+    every(mean, action);
+  });
+}
+
+void World::inject_api_faults() {
+  every(knobs.crash_operator, [this] {
+    operator_process.crash_for(engine.between(milliseconds{100}, milliseconds{10'000}));
+  });
+  every(knobs.drop_streams, [this] {
+    api.count_fault("streams dropped");
+    if (Link* link = operator_process.link()) link->drop_streams();
+  });
+  every(knobs.freeze_stream, [this] {
+    api.count_fault("stream frozen");
+    if (Link* link = operator_process.link()) link->freeze_streams();
+  });
+  every(knobs.compact, [this] {
+    api.count_fault("compaction");
+    api.compact();
+    if (Link* link = operator_process.link()) link->drop_streams();
+  });
+  every(knobs.api_outage, [this] {
+    api.count_fault("API outage");
+    make_noise();
+    api.outage_until = engine.elapsed() + engine.between(seconds{1}, seconds{60});
+  });
+  every(knobs.refuse_pods, [this] {
+    api.count_fault("quota");
+    api.pods_refused_until = engine.elapsed() + engine.between(seconds{1}, seconds{30});
+  });
+  every(knobs.clock_step, [this] {
+    api.count_fault("clock step");
+    operator_process.step_clock(engine.between(seconds{0}, seconds{60}) - seconds{30});
+  });
+}
+
+void World::inject_node_faults() {
+  every(knobs.kill_node, [this] { nodes.kill_one(); });
+  every(knobs.blip_node,
+        [this] { nodes.blip_one(engine.between(milliseconds{500}, milliseconds{90'000})); });
+  every(knobs.drain, [this] { nodes.drain_one(); });
+  every(knobs.evict, [this] {
+    if (engine.random().one_in(2)) return nodes.press_pod();
+    nodes.evict_pod("EvictionByEvictionAPI");
+  });
+  every(knobs.preempt, [this] { nodes.evict_pod("PreemptionByScheduler"); });
+  every(knobs.delete_pod, [this] { nodes.evict_pod("Deleted"); });
+  every(knobs.break_peers, [this] {
+    api.count_fault("peer connections broken");
+    make_noise();
+    net.break_one();
+  });
+}
+
+void World::inject_people() {
+  every(knobs.user_suspends, [this] { people.toggle_suspend(); });
+  every(knobs.user_scales, [this] { people.scale(); });
+  every(knobs.user_deletes, [this] { people.delete_and_maybe_recreate(); });
+  every(knobs.user_edits, [this] { people.edit_template(); });
+  every(knobs.delete_group, [this] { people.delete_group(); });
+  every(knobs.delete_status, [this] { people.delete_status(); });
+  every(knobs.cut_status, [this] { people.cut_status(); });
+  every(knobs.foreign_pod, [this] { people.put_foreign_pod(); });
+  every(knobs.foreign_field, [this] { people.write_foreign_field(); });
+  every(knobs.chatty_writer, [this] { people.chat(); });
+}
+
+// A cluster's life: what has ended makes room for something new.
+void World::respawn() {
+  for (const std::string& name : people.names()) {
+    const local::Object job = api.find(kube::resources::kTrainingJobs, name);
+    const std::string phase = job == nullptr ? "" : text_at(*job, "/status/phase");
+    if (job != nullptr && phase != "Complete" && phase != "Failed") continue;
+    if (job != nullptr) people.delete_job(name, "Background");
+    engine.after(seconds{5}, [this, name] { people.create_job(name); });
+  }
+}
+
+// What may look like anything to every gang that runs now.
+void World::make_noise() {
+  for (const local::Object& pod : api.all(kube::resources::kPods)) {
+    const auto facts = facts_of(*pod);
+    if (facts && !is_terminal_pod(*pod)) ++truth.of(facts->job_uid, facts->attempt).noise;
+  }
+}
+
+// The liveness phase begins: nothing goes wrong any more, and nobody changes their mind. Streams
+// that are frozen stay frozen: nobody tells.
+void World::stop_faults() {
+  engine.trace("faults stop");
+  api.is_faulty = false;
+  nodes.may_fail = training.may_fail = false;
+  api.outage_until = api.pods_refused_until = engine.elapsed();
+  if (Link* link = operator_process.link()) link->may_list_stale = false;
+  nodes.heal();
+  // What had been asked for before may still come.
+  engine.run_until(engine.elapsed() + seconds{15});
+  operator_process.start();
+  operator_process.step_clock(milliseconds{0});
+  people.settle();
+}
+
+void World::converge() {
+  const milliseconds end = engine.elapsed() + kConvergeMax;
+  while (engine.elapsed() < end && !oracles.is_settled()) {
+    if (!engine.run_until(engine.elapsed() + kCheckEvery)) return;
+  }
+  // Collectors and kubelets finish; then it must be quiet.
+  if (!engine.run_until(engine.elapsed() + seconds{60})) return;
+  oracles.check_end(nodes, people);
+  oracles.check_training(training);
+}
+
+void World::be_quiet() {
+  const std::uint64_t before = oracles.operator_writes();
+  if (!engine.run_until(engine.elapsed() + kQuiet)) return;
+  const std::uint64_t more = oracles.operator_writes() - before;
+  if (more > 0) {
+    oracles.fail("O8", "the operator wrote " + std::to_string(more) + " times in " +
+                           std::to_string(kQuiet.count()) + " s though everything is over");
+  }
+}
+
+RunResult run_seed(std::uint64_t seed, bool is_recording) {
+  Random random{seed};
+  World world(seed, draw_knobs(random), is_recording);
+  return world.run();
+}
+
+}  // namespace pawl::sim
