@@ -92,6 +92,9 @@ class Worker final : public Rank {
   void act(const membership::StopProcesses& stop);
   void act(const membership::WriteShard& write);
   void act(const membership::PublishCheckpoint& publish);
+  // Storage here holds published checkpoints alone, which neither of these touches.
+  void act(const membership::CleanUpCheckpoints&) {}
+  void act(const membership::DiscardCheckpoint&) {}
   void act(const membership::SetReady& ready);
   void act(const membership::WriteTermination& write);
   void act(const membership::Note& note);
