@@ -24,6 +24,9 @@ WorkerGroupSpec read_spec(Fields& fields) {
   });
   fields.read("checkpointNow", spec.checkpoint_now);
   fields.read("stopping", spec.is_stopping);
+  std::string success_policy;
+  fields.read("successPolicy", success_policy);
+  spec.is_rank0_enough = success_policy == "Rank0";
   fields.read("reportSeconds", spec.report_seconds);
   return spec;
 }
@@ -75,6 +78,11 @@ WorkerGroupStatus read_status(Fields& fields) {
   fields.child("progress", [&](Fields& child) { status.progress = read_progress(child); });
   fields.child("checkpoint", [&](Fields& child) { status.checkpoint = read_checkpoint(child); });
   fields.each("failures", [&](Fields& item) { status.failures.push_back(read_failure(item)); });
+  fields.child("checkpointFailures", [&](Fields& child) {
+    child.read("count", status.checkpoint_failures.count);
+    child.read("message", status.checkpoint_failures.message);
+    child.read("time", status.checkpoint_failures.time);
+  });
   fields.read("checkpointDone", status.checkpoint_done);
   fields.read("finished", status.is_finished);
   return status;
@@ -106,6 +114,7 @@ json encode_spec(const WorkerGroupSpec& spec) {
           {"pods", std::move(pods)},
           {"checkpointNow", spec.checkpoint_now},
           {"stopping", spec.is_stopping},
+          {"successPolicy", spec.is_rank0_enough ? "Rank0" : "AllRanks"},
           {"reportSeconds", spec.report_seconds}};
 }
 
@@ -120,8 +129,12 @@ json encode_status(const WorkerGroupStatus& status) {
                  {"base", {{"generation", status.base_generation}, {"members", json::array()}}},
                  {"lineage", json::array()},
                  {"failures", json::array()},
+                 {"checkpointFailures", {{"count", status.checkpoint_failures.count}}},
                  {"checkpointDone", status.checkpoint_done},
                  {"finished", status.is_finished}};
+  const std::string& error = status.checkpoint_failures.message;
+  put(object["checkpointFailures"], "message", clip_front(error, kMessageBytesMax));
+  put(object["checkpointFailures"], "time", status.checkpoint_failures.time);
   if (status.leader) {
     json leader = write_ref(status.leader->ref);
     put(leader, "address", status.leader->address);

@@ -28,6 +28,98 @@ RuntimeKind read_runtime_kind(Fields& fields) {
   return RuntimeKind::kCustom;
 }
 
+constexpr std::array<std::pair<RuleAction, const char*>, 4> kActionNames{{
+    {RuleAction::kFail, "Fail"},
+    {RuleAction::kRestart, "Restart"},
+    {RuleAction::kRestartFree, "RestartFree"},
+    {RuleAction::kReplaceNode, "ReplaceNode"},
+}};
+constexpr std::array<std::pair<SuccessPolicy, const char*>, 2> kSuccessNames{{
+    {SuccessPolicy::kAllRanks, "AllRanks"},
+    {SuccessPolicy::kRank0, "Rank0"},
+}};
+constexpr std::array<std::pair<CleanPodPolicy, const char*>, 3> kCleanNames{{
+    {CleanPodPolicy::kRunning, "Running"},
+    {CleanPodPolicy::kAll, "All"},
+    {CleanPodPolicy::kNone, "None"},
+}};
+
+template <typename Names, typename Value>
+void read_word(Fields& fields, const char* field, const Names& names, Value& out) {
+  std::string word;
+  fields.read(field, word);
+  if (word.empty()) return;
+  for (const auto& [value, name] : names) {
+    if (word != name) continue;
+    out = value;
+    return;
+  }
+  fields.set_error(fields.path_of(field), "has a value that this version does not know");
+}
+
+template <typename Names, typename Value>
+const char* word_of(const Names& names, Value value) {
+  const auto found = std::ranges::find(names, value, [](const auto& pair) { return pair.first; });
+  return found == names.end() ? "" : found->second;
+}
+
+FailureRule read_rule(Fields& fields) {
+  FailureRule rule;
+  fields.read("name", rule.name);
+  read_word(fields, "action", kActionNames, rule.action);
+  fields.child("onExitCodes", [&](Fields& child) {
+    std::string comparison;
+    child.read("operator", comparison);
+    rule.is_not_in = comparison == "NotIn";
+    child.read("values", rule.exit_codes);
+  });
+  fields.read("onCauses", rule.causes);
+  return rule;
+}
+
+json write_rule(const FailureRule& rule) {
+  json object = {{"name", rule.name}, {"action", word_of(kActionNames, rule.action)}};
+  if (!rule.exit_codes.empty()) {
+    object["onExitCodes"] = {{"operator", rule.is_not_in ? "NotIn" : "In"},
+                             {"values", rule.exit_codes}};
+  }
+  if (!rule.causes.empty()) object["onCauses"] = rule.causes;
+  return object;
+}
+
+void read_policies(Fields& fields, TrainingJobSpec& spec) {
+  fields.child("failurePolicy", [&](Fields& policy) {
+    policy.read("maxRestarts", spec.max_restarts);
+    policy.read("resetAfterSeconds", spec.reset_after_seconds);
+    std::optional<std::int64_t> timeout;
+    policy.read("podTerminationTimeoutSeconds", timeout);
+    if (timeout) spec.pod_termination_timeout_seconds = *timeout;
+    policy.each("rules", [&](Fields& rule) { spec.failure_rules.push_back(read_rule(rule)); });
+  });
+  read_word(fields, "successPolicy", kSuccessNames, spec.success_policy);
+  read_word(fields, "cleanPodPolicy", kCleanNames, spec.clean_pod_policy);
+  fields.child("deadlines", [&](Fields& deadlines) {
+    deadlines.read("activeSeconds", spec.deadlines.active_seconds);
+    deadlines.read("startSeconds", spec.deadlines.start_seconds);
+    deadlines.read("progressSeconds", spec.deadlines.progress_seconds);
+  });
+}
+
+void write_policies(const TrainingJobSpec& spec, json& object) {
+  json policy = {{"maxRestarts", spec.max_restarts},
+                 {"podTerminationTimeoutSeconds", spec.pod_termination_timeout_seconds}};
+  put(policy, "resetAfterSeconds", spec.reset_after_seconds);
+  for (const FailureRule& rule : spec.failure_rules) policy["rules"].push_back(write_rule(rule));
+  object["failurePolicy"] = std::move(policy);
+  object["successPolicy"] = word_of(kSuccessNames, spec.success_policy);
+  object["cleanPodPolicy"] = word_of(kCleanNames, spec.clean_pod_policy);
+  json deadlines = json::object();
+  put(deadlines, "activeSeconds", spec.deadlines.active_seconds);
+  put(deadlines, "startSeconds", spec.deadlines.start_seconds);
+  put(deadlines, "progressSeconds", spec.deadlines.progress_seconds);
+  if (!deadlines.empty()) object["deadlines"] = std::move(deadlines);
+}
+
 CheckpointSpec read_checkpoint_spec(Fields& fields) {
   CheckpointSpec checkpoint;
   fields.read("uri", checkpoint.uri);
@@ -43,8 +135,8 @@ TrainingJobSpec read_spec(Fields& fields) {
   fields.read("replicas", spec.replicas);
   fields.read_auto("processesPerWorker", spec.processes_per_worker);
   fields.read_object_text("template", spec.template_json);
-  fields.child("failurePolicy",
-               [&](Fields& policy) { policy.read("maxRestarts", spec.max_restarts); });
+  fields.read("managedBy", spec.managed_by);
+  read_policies(fields, spec);
   fields.child("checkpoint",
                [&](Fields& checkpoint) { spec.checkpoint = read_checkpoint_spec(checkpoint); });
   fields.child("runtime", [&](Fields& runtime) {
@@ -86,18 +178,31 @@ TrainingJobStatus read_status(Fields& fields) {
   fields.child("restarts", [&](Fields& child) {
     child.read("counted", status.restarts.counted);
     child.read("free", status.restarts.free);
+    status.restarts.spent = status.restarts.counted;  // of before there was a reset
+    child.read("spent", status.restarts.spent);
     child.read("byCause", status.restarts.by_cause);
     child.read("withoutProgress", status.restarts.without_progress);
     child.read("progressStep", status.restarts.progress_step);
   });
   fields.child("lastFailure", [&](Fields& child) { status.last_failure = read_failure(child); });
+  fields.read("attemptTime", status.attempt_time);
+  fields.read("progressTime", status.progress_time);
+  fields.read("microBatch", status.micro_batch);
+  fields.each("excludedNodes", [&](Fields& item) {
+    ExcludedNode node;
+    item.read("name", node.name);
+    item.read("cause", node.cause);
+    item.read("time", node.time);
+    status.excluded_nodes.push_back(std::move(node));
+  });
   return status;
 }
 
 json write_spec(const TrainingJobSpec& spec) {
   json object = {{"replicas", spec.replicas},
-                 {"failurePolicy", {{"maxRestarts", spec.max_restarts}}},
                  {"runtime", {{"kind", runtime_name(spec.runtime_kind)}}}};
+  put(object, "managedBy", spec.managed_by);
+  write_policies(spec, object);
   if (spec.is_suspended) object["suspend"] = true;
   put(object, "processesPerWorker", spec.processes_per_worker);
   if (!spec.template_json.empty()) {
@@ -159,7 +264,18 @@ json encode_status(const TrainingJobStatus& status) {
   }
   if (status.progress) object["progress"] = write_progress(*status.progress);
   if (status.checkpoint) object["checkpoint"] = write_checkpoint(*status.checkpoint);
-  object["restarts"] = {{"counted", status.restarts.counted}, {"free", status.restarts.free}};
+  put(object, "attemptTime", status.attempt_time);
+  put(object, "progressTime", status.progress_time);
+  put(object, "microBatch", status.micro_batch);
+  for (const ExcludedNode& node : status.excluded_nodes) {
+    json item = {{"name", node.name}};
+    put(item, "cause", node.cause);
+    put(item, "time", node.time);
+    object["excludedNodes"].push_back(std::move(item));
+  }
+  object["restarts"] = {{"counted", status.restarts.counted},
+                        {"free", status.restarts.free},
+                        {"spent", status.restarts.spent}};
   if (!status.restarts.by_cause.empty()) object["restarts"]["byCause"] = status.restarts.by_cause;
   if (status.restarts.without_progress != 0) {
     object["restarts"]["withoutProgress"] = status.restarts.without_progress;

@@ -19,6 +19,9 @@ inline constexpr char kLabelAttempt[] = "pawl.dev/attempt";
 inline constexpr char kLabelSlot[] = "pawl.dev/slot";                // index of the worker in the gang
 inline constexpr char kLabelIncarnation[] = "pawl.dev/incarnation";  // n of the slot
 
+// Kueue's labels and annotations: those of the job go to its pods.
+inline constexpr char kKueuePrefix[] = "kueue.x-k8s.io/";
+
 // Autoscalers must not move a running gang.
 inline constexpr char kAnnotationClusterAutoscaler[] = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 inline constexpr char kAnnotationKarpenter[] = "karpenter.sh/do-not-disrupt";
@@ -72,12 +75,16 @@ inline constexpr int kExitDrained = 86;   // left the gang on request
 inline constexpr int kExitFatal = 93;     // never restart: the configuration cannot work
 inline constexpr int kExitUser = 1;
 
+// spec.managedBy of a job that is ours; so is one without it.
+inline constexpr char kManagedByUs[] = "pawl.dev/operator";
+
 // Limits that schema, validation and code share.
 inline constexpr int kJobNameMax = 46;
 inline constexpr int kReplicasMax = 2048;
 inline constexpr int kProcessesMax = 64;
 inline constexpr int kLogTailBytesMax = 2048;
 inline constexpr int kMessageBytesMax = 1024;
+inline constexpr int kExcludedNodesMax = 32;
 
 // Names of a job's children: the ServiceAccount, Role, RoleBinding and PodDisruptionBudget are "<job>-pawl-worker",
 // the WorkerGroup has the job's name, pods are "<job>-<attempt>-<slot>-<n>".

@@ -144,6 +144,27 @@ void Fields::read(const char* name, std::map<std::string, int>& out) {
   }
 }
 
+void Fields::read(const char* name, std::vector<std::string>& out) {
+  const json* list = find(name, json::value_t::array);
+  if (list == nullptr) return;
+  out.clear();
+  for (const json& item : *list) {
+    if (!item.is_string()) return set_error(path_of(name), "must be a list of strings");
+    out.push_back(item.get<std::string>());
+  }
+}
+
+void Fields::read(const char* name, std::vector<int>& out) {
+  const json* list = find(name, json::value_t::array);
+  if (list == nullptr) return;
+  out.clear();
+  for (const json& item : *list) {
+    const auto value = integer_of(item, path_of(name), std::numeric_limits<int>::min(),
+                                  std::numeric_limits<int>::max());
+    if (value) out.push_back(static_cast<int>(*value));
+  }
+}
+
 void Fields::read_auto(const char* name, std::optional<int>& out) {
   const json* value = find_any(name);
   if (value == nullptr) return;

@@ -31,6 +31,8 @@ class Fields {
   void read(const char* name, std::optional<TimePoint>& out);
   void read(const char* name, std::map<std::string, std::string>& out);
   void read(const char* name, std::map<std::string, int>& out);
+  void read(const char* name, std::vector<std::string>& out);
+  void read(const char* name, std::vector<int>& out);
   // An integer or the word "auto", which leaves `out` empty.
   void read_auto(const char* name, std::optional<int>& out);
   // Any object, as compact JSON.

@@ -39,7 +39,6 @@ inline constexpr char kFailed[] = "Failed";
 
 // Phases, derived from the conditions for columns.
 namespace phase {
-inline constexpr char kQueued[] = "Queued";
 inline constexpr char kStarting[] = "Starting";
 inline constexpr char kRunning[] = "Running";
 inline constexpr char kRestarting[] = "Restarting";
@@ -58,12 +57,39 @@ struct CheckpointSpec {
   bool operator==(const CheckpointSpec&) const = default;
 };
 
+enum class RuleAction { kFail, kRestart, kRestartFree, kReplaceNode };
+
+// One of failurePolicy.rules: what is empty matches anything; a rule has at least one of the two.
+struct FailureRule {
+  std::string name;
+  RuleAction action = RuleAction::kRestart;
+  std::vector<int> exit_codes;
+  bool is_not_in = false;  // none of exit_codes
+  std::vector<std::string> causes;
+  bool operator==(const FailureRule&) const = default;
+};
+
+struct Deadlines {
+  std::optional<std::int64_t> active_seconds, start_seconds, progress_seconds;
+  bool operator==(const Deadlines&) const = default;
+};
+
+enum class SuccessPolicy { kAllRanks, kRank0 };
+enum class CleanPodPolicy { kRunning, kAll, kNone };
+
 struct TrainingJobSpec {
+  std::string managed_by;  // "": Pawl
   bool is_suspended = false;
   int replicas = 1;
   std::optional<int> processes_per_worker;  // absent = auto: GPUs of the worker container, else 1
   std::string template_json;  // PodTemplateSpec as compact JSON, "" if absent (Native only)
-  int max_restarts = 6;       // failurePolicy.maxRestarts; strategy is RecreateAll
+  int max_restarts = 6;       // failurePolicy.maxRestarts
+  std::optional<std::int64_t> reset_after_seconds;  // failurePolicy.resetAfterSeconds
+  std::int64_t pod_termination_timeout_seconds = 300;
+  std::vector<FailureRule> failure_rules;
+  SuccessPolicy success_policy = SuccessPolicy::kAllRanks;
+  Deadlines deadlines;
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   std::optional<CheckpointSpec> checkpoint;
   RuntimeKind runtime_kind = RuntimeKind::kCustom;
   std::string runtime_config_json;  // runtime.config as compact JSON, "" if absent
@@ -73,10 +99,17 @@ struct TrainingJobSpec {
 
 struct Restarts {
   int counted = 0, free = 0;
+  int spent = 0;  // of the budget: counted since it was last reset
   std::map<std::string, int> by_cause;
   int without_progress = 0;        // attempts in a row that failed without new progress
   std::int64_t progress_step = 0;  // the newest step known when the last of them failed
   bool operator==(const Restarts&) const = default;
+};
+
+struct ExcludedNode {
+  std::string name, cause;
+  std::optional<TimePoint> time;
+  bool operator==(const ExcludedNode&) const = default;
 };
 
 struct TrainingJobStatus {
@@ -84,6 +117,8 @@ struct TrainingJobStatus {
   std::string phase, reason, message;
   std::int64_t attempt = 0;  // 0: nothing was ever started
   std::optional<TimePoint> start_time, completion_time;
+  std::optional<TimePoint> attempt_time;   // when the attempt began
+  std::optional<TimePoint> progress_time;  // when progress.step was first seen
   std::vector<Condition> conditions;
   int replicas = 0, ready_replicas = 0;
   std::string ready;     // "2/4"
@@ -92,6 +127,8 @@ struct TrainingJobStatus {
   std::optional<CheckpointStatus> checkpoint;
   Restarts restarts;
   std::optional<Failure> last_failure;
+  std::vector<ExcludedNode> excluded_nodes;  // oldest first
+  std::optional<std::int64_t> micro_batch;   // Native: in place of config.batch.micro
   bool operator==(const TrainingJobStatus&) const = default;
 };
 

@@ -170,6 +170,38 @@ json or_default(const json& value, const json& fallback) {
   return value.is_null() ? fallback : value;
 }
 
+// Absent and there are two values: an immutable field cannot be added or removed either.
+void check_immutable(const json& before, const json& after, Errors& errors) {
+  const auto kind = [](const json& job) {
+    return text_at(job, {"spec", "runtime", "kind"}, "Custom");
+  };
+  refuse_if(kind(before) != kind(after), "spec.runtime.kind",
+            "spec.runtime.kind cannot change: create a new job", errors);
+  const auto success_policy = [](const json& job) {
+    return text_at(job, {"spec", "successPolicy"}, "AllRanks");
+  };
+  refuse_if(success_policy(before) != success_policy(after), "spec.successPolicy",
+            "spec.successPolicy cannot change: create a new job", errors);
+  refuse_if(at(before, {"spec", "managedBy"}) != at(after, {"spec", "managedBy"}), "spec.managedBy",
+            "spec.managedBy cannot change, be added or be removed: create a new job", errors);
+  refuse_if(at(before, {"spec", "checkpoint", "uri"}) != at(after, {"spec", "checkpoint", "uri"}),
+            "spec.checkpoint",
+            "spec.checkpoint.uri cannot change, be added or be removed, because the job resumes "
+            "from there: "
+            "create a new job",
+            errors);
+}
+
+void check_rules(const json& job, Errors& errors) {
+  const json rules = at(job, {"spec", "failurePolicy", "rules"});
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const bool has_codes = !at(rules[i], {"onExitCodes"}).is_null();
+    if (has_codes || !at(rules[i], {"onCauses"}).is_null()) continue;
+    errors.push_back({"spec.failurePolicy.rules[" + std::to_string(i) + "]",
+                      "a rule needs onExitCodes or onCauses: say which failures it is for"});
+  }
+}
+
 void check_frozen(const json& before, const json& after, Errors& errors) {
   const json was_suspended = at(before, {"spec", "suspend"});
   if (was_suspended.is_boolean() && was_suspended.get<bool>()) return;
@@ -196,6 +228,7 @@ Errors validate_training_job(const json& object) {
   check_name(object, errors);
   check_template(object, errors);
   check_reserved(object, errors);
+  check_rules(object, errors);
   check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,
                        {"spec.processesPerWorker", "must be a number from 1 to 64, or auto"},
                        errors);
@@ -227,17 +260,7 @@ Errors validate_worker_group(const json& object) {
 Errors validate_training_job_update(const json& before, const json& after) {
   Errors errors;
   check_frozen(before, after, errors);
-  const auto kind = [](const json& job) {
-    return text_at(job, {"spec", "runtime", "kind"}, "Custom");
-  };
-  refuse_if(kind(before) != kind(after), "spec.runtime.kind",
-            "spec.runtime.kind cannot change: create a new job", errors);
-  refuse_if(at(before, {"spec", "checkpoint", "uri"}) != at(after, {"spec", "checkpoint", "uri"}),
-            "spec.checkpoint",
-            "spec.checkpoint.uri cannot change, be added or be removed, because the job resumes "
-            "from there: "
-            "create a new job",
-            errors);
+  check_immutable(before, after, errors);
   const bool is_finished = has_condition(before, "Complete") || has_condition(before, "Failed");
   refuse_if(is_finished && or_default(at(before, {"spec", "replicas"}), 1) !=
                                or_default(at(after, {"spec", "replicas"}), 1),

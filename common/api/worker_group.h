@@ -27,7 +27,8 @@ struct WorkerGroupSpec {
   std::vector<EligiblePod> pods;
   std::int64_t checkpoint_now =
       0;  // a counter: each increase asks for one checkpoint, then the gang keeps running
-  bool is_stopping = false;  // checkpoint, then leave with kExitDrained (suspend)
+  bool is_stopping = false;      // checkpoint, then leave with kExitDrained (suspend)
+  bool is_rank0_enough = false;  // successPolicy: Rank0
   int report_seconds = 10;
   bool operator==(const WorkerGroupSpec&) const = default;
 };
@@ -57,6 +58,14 @@ struct LineageEntry {
   bool operator==(const LineageEntry&) const = default;
 };
 
+// In a row, since the last checkpoint that could be saved.
+struct CheckpointFailures {
+  int count = 0;
+  std::string message;  // of the last one
+  std::optional<TimePoint> time;
+  bool operator==(const CheckpointFailures&) const = default;
+};
+
 struct WorkerGroupStatus {
   std::int64_t attempt = 0, term = 0, generation = 0;
   std::optional<Leader> leader;
@@ -67,7 +76,8 @@ struct WorkerGroupStatus {
   std::vector<LineageEntry> lineage;  // oldest first, at most 32
   std::optional<Progress> progress;
   std::optional<CheckpointStatus> checkpoint;
-  std::vector<Failure> failures;     // at most 16, newest last
+  std::vector<Failure> failures;  // at most 16, newest last
+  CheckpointFailures checkpoint_failures;
   std::int64_t checkpoint_done = 0;  // the newest checkpointNow that is on storage
   bool is_finished = false;          // all ranks passed the closing barrier of the last step
   bool operator==(const WorkerGroupStatus&) const = default;

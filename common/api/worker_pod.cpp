@@ -6,6 +6,8 @@
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/api/json_fields.h"
+#include "common/api/native_batch.h"
+#include "common/api/pod_scheduling.h"
 
 namespace pawl::api {
 
@@ -94,6 +96,7 @@ json metadata_of(const PodPlan& plan, json metadata) {
   labels[kLabelAttempt] = std::to_string(plan.attempt);
   labels[kLabelSlot] = std::to_string(plan.slot);
   labels[kLabelIncarnation] = std::to_string(plan.n);
+  mark_for_kueue(job, plan.attempt, metadata);
   fill_in(object_at(metadata, "annotations"),
           {{kAnnotationClusterAutoscaler, "false"}, {kAnnotationKarpenter, "true"}});
   metadata["ownerReferences"] = json::array({owner_reference_of(job)});
@@ -128,7 +131,7 @@ json job_env(const PodPlan& plan) {
     env.push_back(value_env(kEnvCheckpointKeep, std::to_string(spec.checkpoint->keep)));
   }
   if (!spec.runtime_config_json.empty()) {
-    env.push_back(value_env(kEnvTrainerConfig, spec.runtime_config_json));
+    env.push_back(value_env(kEnvTrainerConfig, trainer_config(plan.job)));
   }
   if (!plan.options.is_local) {
     const std::string folder = std::string(kTokenMountPath) + "/";
@@ -316,6 +319,7 @@ Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slo
   set_env(plan, *container);
   set_probes(*container);
   set_pod_fields(plan, spec);
+  avoid_excluded_nodes(job, spec);
   if (plan.is_our_image) harden_native(spec, *container);
   if (!options.is_local) add_token_volume(spec, *container);
   if (plan.is_injected) add_injection(plan, spec, *container);

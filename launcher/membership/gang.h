@@ -69,9 +69,11 @@ class Gang {
   std::vector<PeerId> full_gang() const;
   void prepare_commit();
   bool is_committed() const;
+  bool has_finished() const;
   void enter_running();
   void send_peers();
   void drive_checkpoints();
+  void note_checkpoint_failure(std::int64_t step, const std::string& why);
   void drive_requests();
   void drive_success();
   void give_up_save(std::int64_t step, const Joiner& whose, int rank, const std::string& why);
@@ -105,6 +107,8 @@ class Gang {
   std::optional<Publishing> publishing_;
   std::optional<SaveError> save_error_;              // of the newest step that was given up
   std::optional<api::CheckpointStatus> checkpoint_;  // published by us, newest
+  std::optional<api::CheckpointFailures> checkpoint_failures_;  // once one was saved or lost
+  std::int64_t failed_step_ = -1;
   ProgressView progress_;
   std::int64_t asked_checkpoint_ = 0, asked_at_step_ = 0, checkpoint_done_ = 0;
   bool wants_finished_ = false;

@@ -39,6 +39,13 @@ void Gang::decide() {
   if (stage_ == Stage::kEnding) drive_end();
 }
 
+bool Gang::has_finished() const {
+  const auto is_finished = [](const Joiner& joiner) { return joiner.is_finished; };
+  if (!ctx_.record->spec.is_rank0_enough) return are_members(is_finished);
+  const auto first = members_.empty() ? joiners_.end() : joiners_.find(members_.front());
+  return first != joiners_.end() && is_finished(first->second);
+}
+
 void Gang::on_record(std::uint64_t read_id) {
   const std::int64_t newest = std::max(ctx_.record->spec.attempt, ctx_.record->status.attempt);
   if (newest > ctx_.id.attempt) {
@@ -89,6 +96,7 @@ void Gang::drive_checkpoints() {
 
 void Gang::give_up_save(std::int64_t step, const Joiner& whose, int rank, const std::string& why) {
   ctx_.note("checkpoint_lost", "step " + std::to_string(step) + ": " + why, true);
+  note_checkpoint_failure(step, why);
   if (save_error_ && save_error_->step > step) return;
   api::Failure failure{.rank = rank,
                        .node = whose.join.node,
@@ -113,6 +121,7 @@ void Gang::on_published(const PublishDone& done) {
     return;
   }
   publishing_.reset();
+  checkpoint_failures_ = api::CheckpointFailures{};
   api::CheckpointStatus checkpoint = done.checkpoint;
   const auto& before = checkpoint_ ? checkpoint_ : ctx_.record->status.checkpoint;
   checkpoint.count = (before ? before->count : 0) + 1;
@@ -124,13 +133,24 @@ void Gang::on_published(const PublishDone& done) {
   broadcast(Published{done.step});
 }
 
-// All ranks have ended well. A run whose result is not stored has not: a new attempt goes on from
-// the checkpoint before, and saves again.
+// All ranks have ended well, or the one that counts. A run whose result is not stored has not: a
+// new attempt goes on from the checkpoint before, and saves again.
 void Gang::drive_success() {
-  const bool are_finished = are_members([](const Joiner& joiner) { return joiner.is_finished; });
-  if (!are_finished || publishing_) return;
+  if (!has_finished() || publishing_) return;
   if (save_error_ && save_error_->step >= ledger_.newest()) return fail_gang(save_error_->failure);
   wants_finished_ = true;
+}
+
+// Once a step, though every rank may have failed to write its shard.
+void Gang::note_checkpoint_failure(std::int64_t step, const std::string& why) {
+  if (step == failed_step_) return;
+  failed_step_ = step;
+  const auto& before =
+      checkpoint_failures_ ? *checkpoint_failures_ : ctx_.record->status.checkpoint_failures;
+  const bool is_too_long = std::cmp_greater(why.size(), api::kMessageBytesMax / 2);
+  checkpoint_failures_ = api::CheckpointFailures{
+      before.count + 1, "step " + std::to_string(step) + ": " + (is_too_long ? "(too long)" : why),
+      ctx_.now.wall};
 }
 
 void Gang::drive_requests() {
@@ -192,6 +212,7 @@ api::WorkerGroupStatus Gang::desired() const {
   api::WorkerGroupStatus next = ctx_.record->status;
   if (progress_.value()) next.progress = progress_.value();
   if (checkpoint_) next.checkpoint = checkpoint_;
+  if (checkpoint_failures_) next.checkpoint_failures = *checkpoint_failures_;
   next.checkpoint_done = std::max(next.checkpoint_done, checkpoint_done_);
   next.is_finished = next.is_finished || wants_finished_;
   // Victims are only of interest when nobody turns out to be the cause.

@@ -13,7 +13,9 @@ namespace {
 void slim(api::ObjectMeta& meta) {
   meta.annotations.clear();
   std::erase_if(meta.labels, [](const auto& label) {
-    return label.first != api::kLabelJobUid && label.first != api::kLabelJobName;
+    const std::string& key = label.first;
+    return key != api::kLabelJobUid && key != api::kLabelJobName &&
+           !key.starts_with(api::kKueuePrefix);
   });
 }
 

@@ -12,6 +12,7 @@ void raise_attempt(Pass& pass) {
   const std::int64_t in_group = pass.group != nullptr ? pass.group->spec.attempt : 0;
   const std::int64_t highest = std::max({pass.job.status.attempt, in_group, pass.pods.attempt_max});
   pass.next.attempt = highest + 1;
+  pass.next.attempt_time = pass.now;
   pass.is_new_attempt = true;
 }
 
@@ -20,6 +21,11 @@ std::string workers(int count) {
 }
 
 }  // namespace
+
+std::string budget_text(const Pass& pass) {
+  return std::to_string(pass.next.restarts.spent) + " of " +
+         std::to_string(pass.job.spec.max_restarts) + " restarts used";
+}
 
 void start_first(Pass& pass) {
   raise_attempt(pass);
@@ -35,7 +41,10 @@ void start_first(Pass& pass) {
 void resume(Pass& pass) {
   raise_attempt(pass);
   pass.next.start_time = pass.now;
-  pass.next.restarts.without_progress = 0;  // whoever resumes a job has looked at it
+  // Whoever resumes a job has looked at it.
+  pass.next.restarts.without_progress = 0;
+  pass.next.excluded_nodes.clear();
+  pass.next.micro_batch.reset();
   const std::string message = "resumed with " + workers(pass.job.spec.replicas);
   set_condition(pass, condition::kSuspended, "False", "Resumed", message);
   set_condition(pass, condition::kRunning, "False", "Starting", message);
@@ -43,16 +52,24 @@ void resume(Pass& pass) {
   pass.emit(false, "Resumed", "attempt " + std::to_string(pass.next.attempt) + ": " + message);
 }
 
-void restart_free(Pass& pass, const std::string& cause_name, const std::string& why) {
+void restart(Pass& pass, const Restart& how) {
   raise_attempt(pass);
-  ++pass.next.restarts.free;
+  Restarts& restarts = pass.next.restarts;
+  const bool forgets = is_mutant(Mutant::kB39CountLost) && !pass.seen.status_written_at;
+  const bool is_counted = how.is_counted && !forgets;
+  restarts.free += is_counted ? 0 : 1;
+  restarts.counted += is_counted ? 1 : 0;
+  restarts.spent += is_counted ? 1 : 0;
+  if (is_mutant(Mutant::kB04DoubleCount) && is_counted && pass.report != nullptr)
+    ++restarts.counted;
   const bool grows = is_mutant(Mutant::kB41StatusGrows);
-  ++pass.next.restarts.by_cause[cause_name + (grows ? std::to_string(pass.next.attempt) : "")];
-  const std::string message = "attempt " + std::to_string(pass.next.attempt) + " follows: " + why;
+  ++restarts.by_cause[how.cause + (grows ? std::to_string(pass.next.attempt) : "")];
+  std::string message = "attempt " + std::to_string(pass.next.attempt) + " follows: " + how.why;
+  if (how.is_counted) message += "; " + budget_text(pass);
   set_condition(pass, condition::kRunning, "False", "Restarting", message);
-  set_condition(pass, condition::kRestarting, "True", cause_name, message);
-  pass.say(cause_name, message);
-  pass.emit(false, "Restarting", message);
+  set_condition(pass, condition::kRestarting, "True", how.cause, message);
+  pass.say(how.cause, message);
+  pass.emit(how.is_counted, "Restarting", message);
 }
 
 }  // namespace pawl::core

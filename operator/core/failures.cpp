@@ -1,5 +1,7 @@
 #include "operator/core/failures.h"
 
+#include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "common/api/codec.h"
@@ -23,6 +25,17 @@ struct Evidence {
 bool is_free_cause(const std::string& name) {
   return name == cause::kEvicted || name == cause::kNodeLost || name == cause::kDeleted ||
          name == cause::kPreempted || name == cause::kNodeRefused;
+}
+
+// A termination message is the pod's own text: a word that nobody knows must not become a key of
+// restarts.byCause, which is bounded.
+void use_known_cause(Failure& failure) {
+  constexpr std::array kLaunchers{cause::kError,   cause::kSignal,   cause::kOutOfMemory,
+                                  cause::kEvicted, cause::kNodeLost, cause::kVictim,
+                                  cause::kUnknown, cause::kHang};
+  const bool is_known =
+      std::ranges::any_of(kLaunchers, [&](const char* known) { return failure.cause == known; });
+  if (!failure.cause.empty() && !is_known) failure.cause = cause::kUnknown;
 }
 
 // https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
@@ -56,6 +69,7 @@ void fill_exit(const PodView& pod, Evidence& out) {
   Failure& failure = out.failure;
   if (const auto left = api::decode_termination(pod.termination_message)) {
     failure = *left;
+    use_known_cause(failure);
   } else if (!pod.termination_message.empty()) {
     failure.log_tail = pod.termination_message;
   }
@@ -141,10 +155,11 @@ std::optional<Evidence> read_report(const Pass& pass) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
     Evidence out;
     out.failure = failure;
+    use_known_cause(out.failure);
     if (failure.exit_code == api::kExitFatal) {
       out.kind = LossKind::kFatal;
       out.failure.cause = cause::kFatal;
-    } else if (is_free_cause(failure.cause)) {
+    } else if (is_free_cause(out.failure.cause)) {
       out.kind = LossKind::kDisruption;
     }
     return out;
@@ -238,6 +253,7 @@ std::string sentence(const Failure& failure) {
     who += " (pod " + failure.pod + (failure.node.empty() ? "" : " on node " + failure.node) + ")";
   }
   const std::string& why = failure.cause;
+  if (why == cause::kHang && failure.pod.empty()) return failure.message;
   if (why == cause::kOutOfMemory) return who + " ran out of memory";
   if (why == cause::kDeleted) return who + " was deleted";
   if (why == cause::kPreempted) return who + " was preempted";

@@ -48,6 +48,7 @@ inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
 inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
 inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
+inline constexpr char kHang[] = "Hang";        // Running, and no new step for too long
 inline constexpr char kResized[] = "Resized";  // spec.replicas changed
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status

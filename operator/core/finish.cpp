@@ -7,6 +7,11 @@ namespace {
 
 using namespace api;
 
+void delete_all(Pass& pass) {
+  for (const Worker& worker : pass.pods.current) pass.delete_pod(*worker.pod);
+  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
+}
+
 void delete_active(Pass& pass) {
   for (const Worker& worker : pass.pods.current) {
     if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
@@ -33,9 +38,44 @@ void write_end(Pass& pass, const char* type, const std::string& reason,
   pass.emit(type == std::string(condition::kFailed), type, message);
 }
 
+// cleanPodPolicy None: the workers are told to stop and keep their pods, for a bounded time. The
+// anchor is the moment when the end was decided.
+bool is_left_to_stop(Pass& pass, const Condition& decided) {
+  const bool is_asked = pass.job.spec.clean_pod_policy == CleanPodPolicy::kNone &&
+                        pass.group != nullptr && !pass.group->meta.deletion_time &&
+                        pass.group->spec.attempt == pass.job.status.attempt;
+  if (!is_asked || !decided.last_transition_time) return false;
+  const TimePoint deadline = *decided.last_transition_time + pass.policy.suspend_grace;
+  if (pass.now_exact >= deadline) return false;
+  ask_to_stop(pass);
+  pass.wake(deadline);
+  return true;
+}
+
+// Ranks go by slot where no generation is on record.
+bool has_rank0_succeeded(const Pass& pass) {
+  if (pass.report != nullptr && pass.report->is_finished) return true;
+  if (pass.report != nullptr) {
+    for (const Member& member : pass.report->members) {
+      if (member.rank != 0) continue;
+      return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+        return worker.pod->meta.uid == member.ref.uid &&
+               outcome_of(*worker.pod) == Outcome::kSucceeded;
+      });
+    }
+  }
+  const PodView* pod = pass.pods.at(0);
+  return pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded;
+}
+
+bool is_rank0_enough(const Pass& pass) {
+  return pass.job.spec.success_policy == SuccessPolicy::kRank0;
+}
+
 }  // namespace
 
 bool has_succeeded(const Pass& pass) {
+  if (is_rank0_enough(pass)) return pass.job.status.attempt > 0 && has_rank0_succeeded(pass);
   const bool is_finished = pass.report != nullptr && pass.report->is_finished;
   if (pass.job.status.attempt == 0 || (pass.pods.succeeded == 0 && !is_finished)) return false;
   for (int slot = 0; slot < pass.size(); ++slot) {
@@ -49,9 +89,11 @@ bool has_succeeded(const Pass& pass) {
 }
 
 void begin_success(Pass& pass) {
-  const std::string message = "all " + std::to_string(pass.size()) + " workers succeeded" +
-                              restarts_text(pass.next.restarts);
-  set_condition(pass, condition::kSuccessCriteriaMet, "True", "AllRanks", message);
+  const std::string who = is_rank0_enough(pass) ? "the worker of rank 0"
+                                                : "all " + std::to_string(pass.size()) + " workers";
+  const std::string message = who + " succeeded" + restarts_text(pass.next.restarts);
+  set_condition(pass, condition::kSuccessCriteriaMet, "True",
+                is_rank0_enough(pass) ? "Rank0" : "AllRanks", message);
   finish(pass);
 }
 
@@ -64,15 +106,21 @@ void finish(Pass& pass) {
   const bool is_success = is_true(pass.next, condition::kSuccessCriteriaMet);
   const Condition cause_of_end = *find_condition(
       pass.next, is_success ? condition::kSuccessCriteriaMet : condition::kFailureTarget);
-  if (!is_mutant(Mutant::kB27FinishedKeepsPods)) delete_active(pass);
   pass.say(cause_of_end.reason, cause_of_end.message);
-  if (pass.pods.has_active() && !is_mutant(Mutant::kB27FinishedKeepsPods)) return;
+  const bool keeps = is_mutant(Mutant::kB27FinishedKeepsPods);
+  if (pass.pods.has_active() && !keeps && is_left_to_stop(pass, cause_of_end)) return;
+  if (!keeps) delete_active(pass);
+  if (pass.pods.has_active() && !keeps) return;
   write_end(pass, is_success ? condition::kComplete : condition::kFailed, cause_of_end.reason,
             cause_of_end.message);
 }
 
 void after_end(Pass& pass) {
-  if (!is_mutant(Mutant::kB27FinishedKeepsPods)) delete_active(pass);
+  if (pass.job.spec.clean_pod_policy == CleanPodPolicy::kAll) {
+    delete_all(pass);
+  } else if (!is_mutant(Mutant::kB27FinishedKeepsPods)) {
+    delete_active(pass);
+  }
   const auto& ttl = pass.job.spec.ttl_seconds_after_finished;
   if (is_mutant(Mutant::kB31ZeroIsAbsent) && ttl && *ttl == 0) return;
   PAWL_CHECK(!is_mutant(Mutant::kB10AbsentField) || pass.job.status.completion_time, "B10");

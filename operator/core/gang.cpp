@@ -9,6 +9,8 @@ namespace {
 
 using namespace api;
 
+constexpr char kImagePull[] = "ImagePullBackOff";
+
 void stall(Pass& pass, const std::string& reason, const std::string& message) {
   if (!is_true(pass.next, condition::kStalled)) pass.emit(true, reason, message);
   set_condition(pass, condition::kStalled, "True", reason, message);
@@ -114,24 +116,18 @@ std::string ready_text(const Pass& pass) {
   return std::to_string(pass.pods.ready) + "/" + std::to_string(pass.size());
 }
 
-// What keeps the first pod that waits; a sentence of the cluster's own where there is one.
+// The obstacle stands in status.message, in the condition and in one event; the condition is left
+// alone as long as there was none.
 void say_waiting(Pass& pass) {
-  std::string reason = "Starting";
-  std::string obstacle;
-  int waiting = 0;
-  for (const Worker& worker : pass.pods.current) {
-    const PodView& pod = *worker.pod;
-    const bool is_unschedulable = pod.node.empty() && !pod.unschedulable_message.empty();
-    if (pod.waiting_reason.empty() && !is_unschedulable) continue;
-    if (++waiting > 1) continue;
-    reason = pod.waiting_reason.empty() ? "Unschedulable" : pod.waiting_reason;
-    const std::string& text =
-        pod.waiting_reason.empty() ? pod.unschedulable_message : pod.waiting_message;
-    obstacle = reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
-  }
-  std::string message = ready_text(pass) + " workers ready";
-  if (waiting > 0) message += "; " + std::to_string(waiting) + " cannot start: " + obstacle;
-  pass.say(reason, message);
+  const Waiting waiting = waiting_for(pass);
+  pass.say(waiting.reason, waiting.message);
+  const Condition* running = find_condition(pass.next, condition::kRunning);
+  const bool is_told = running != nullptr && running->reason == waiting.reason;
+  const bool was_blocked =
+      running != nullptr && running->reason != "Starting" && running->reason != "Restarting";
+  if (waiting.is_blocked && !is_told) pass.emit(true, waiting.reason, waiting.message);
+  if (!waiting.is_blocked && !was_blocked) return;
+  set_condition(pass, condition::kRunning, "False", waiting.reason, waiting.message);
 }
 
 void describe(Pass& pass) {
@@ -174,7 +170,50 @@ void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
   }
 }
 
+// Said where it matters: when pods are made beside one that may still be running somewhere.
+void tell_given_up(Pass& pass) {
+  const bool is_creating = std::ranges::any_of(
+      pass.acts, [](const Action& action) { return std::get_if<CreatePod>(&action) != nullptr; });
+  if (pass.pods.given_up.empty() || !is_creating) return;
+  const PodView& pod = *pass.pods.given_up.front();
+  const std::string others = pass.pods.given_up.size() > 1
+                                 ? " and " + std::to_string(pass.pods.given_up.size() - 1) + " more"
+                                 : "";
+  pass.acts.push_back(EmitEvent{
+      true, "PodGivenUp",
+      "pod " + pod.meta.name + (pod.node.empty() ? "" : " on node " + pod.node) + others +
+          " did not end within " + std::to_string(pass.job.spec.pod_termination_timeout_seconds) +
+          " s after its grace period and is no longer waited for; delete it when its node is gone",
+      pass.next.attempt, pass.job.meta.uid});
+}
+
 }  // namespace
+
+// What keeps the first pod that waits; a sentence of the cluster's own where there is one.
+Waiting waiting_for(const Pass& pass) {
+  Waiting out{"Starting", ready_text(pass) + " workers ready"};
+  std::string obstacle;
+  int waiting = 0;
+  for (const Worker& worker : pass.pods.current) {
+    const PodView& pod = *worker.pod;
+    const bool is_unschedulable = pod.node.empty() && !pod.unschedulable_message.empty();
+    if (pod.waiting_reason.empty() && !is_unschedulable) continue;
+    if (++waiting > 1) continue;
+    out.is_blocked = true;
+    out.reason = pod.waiting_reason.empty() ? "Unschedulable" : pod.waiting_reason;
+    // The kubelet says them in turn, as long as an image cannot be pulled.
+    if (out.reason == "ErrImagePull") out.reason = kImagePull;
+    const std::string& text =
+        pod.waiting_reason.empty() ? pod.unschedulable_message : pod.waiting_message;
+    obstacle = out.reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
+  }
+  if (waiting == 0) return out;
+  out.message += "; " + std::to_string(waiting) + " cannot start: " + obstacle;
+  const std::string& said = pass.job.status.message;
+  const std::string same = out.message.substr(0, out.message.find(')') + 1);
+  if (out.reason == kImagePull && said.starts_with(same)) out.message = said;
+  return out;
+}
 
 bool has_begun(const Pass& pass) {
   if (!pass.pods.current.empty()) return true;
@@ -188,6 +227,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   spec.attempt = pass.job.status.attempt;
   spec.min_members = spec.target_members = pass.job.spec.replicas;
   spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
+  spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
   spec.report_seconds = pass.policy.report_seconds;
   for (int slot = 0; slot < pass.job.spec.replicas; ++slot) {
     spec.pods.push_back({slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, slot});
@@ -206,10 +246,10 @@ void run_gang(Pass& pass) {
   if (refusal && pass.now_exact < refusal->retry_at) return pass.wake(refusal->retry_at);
   if (!ensure_record(pass)) return;
   if (pass.pods.previous_active > 0) {
-    return pass.say("WaitingForPods",
-                    std::to_string(pass.pods.previous_active) +
-                        " pods of an earlier attempt have not ended yet; attempt " +
-                        std::to_string(pass.next.attempt) + " starts when they have");
+    return pass.say("WaitingForPods", std::to_string(pass.pods.previous_active) +
+                                          (pass.pods.previous_active == 1 ? " pod" : " pods") +
+                                          " of an earlier attempt not ended yet; attempt " +
+                                          std::to_string(pass.next.attempt) + " starts after that");
   }
   const WorkerGroupSpec spec = record(pass);
   const auto allowed_at = creation_time(pass);
@@ -219,6 +259,7 @@ void run_gang(Pass& pass) {
                                    "; it starts at " + format_time(*allowed_at));
   }
   create_missing(pass, spec);
+  tell_given_up(pass);
   fill_uids(pass, spec);
   if (!refusal) describe(pass);
 }

@@ -29,7 +29,7 @@ Pass::Pass(const Observed& seen_now, const Policy& policy_now, TimePoint time)
       now_exact(time),
       group(own_group(seen_now)),
       report(current_report(seen_now)),
-      pods(sort_pods(*seen_now.job, seen_now.job->status.attempt, seen_now.pods)),
+      pods(sort_pods(*seen_now.job, seen_now.pods, time)),
       next(seen_now.job->status) {}
 
 int Pass::size() const {

@@ -15,15 +15,17 @@
 //  record was lost;
 //     a free restart puts the attempt above everything that was seen.
 //  8. Another size: a free restart.
-//  9. A lost member: the culprit is named, the loss is counted or not, and the attempt is raised,
-//  or the end decided.
-// 10. The gang of the attempt is made: pods of lower attempts are deleted; children and the
+//  9. A deadline that has passed decides the end.
+// 10. A lost member, or a gang that hangs: the culprit is named, the rules say whether it counts,
+//  and the attempt is raised, or the end decided.
+// 11. The gang of the attempt is made: pods of lower attempts are deleted; children and the
 // WorkerGroup with the
 //     names of the pods are written; when no pod of a lower attempt can still run and the back-off
 //     is over, pods are created; when all are there, their UIDs are recorded and make them
 //     eligible.
 #include "operator/core/plan.h"
 
+#include "common/api/contract.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
@@ -43,8 +45,8 @@ void recover_record(Pass& pass) {
   if (pass.seen.group == nullptr) {
     pass.confirms.push_back(ConfirmGone{ObjectKind::kWorkerGroup, pass.job.meta.name, ""});
   }
-  restart_free(pass, cause::kRecordLost,
-               "the WorkerGroup or the job's status was deleted or overwritten by somebody");
+  restart(pass, {cause::kRecordLost,
+                 "the WorkerGroup or the job's status was deleted or overwritten by somebody"});
 }
 
 bool is_resized(const Pass& pass) {
@@ -53,9 +55,17 @@ bool is_resized(const Pass& pass) {
 }
 
 void resize(Pass& pass) {
-  restart_free(pass, cause::kResized,
-               "spec.replicas changed from " + std::to_string(pass.group->spec.target_members) +
-                   " to " + std::to_string(pass.job.spec.replicas));
+  restart(pass, {cause::kResized, "spec.replicas changed from " +
+                                      std::to_string(pass.group->spec.target_members) + " to " +
+                                      std::to_string(pass.job.spec.replicas)});
+}
+
+// Of a pod that is waited for in vain nobody sends an event.
+void wake_for_giving_up(Pass& pass) {
+  for (const PodView* pod : pass.seen.pods) {
+    const auto time = give_up_time(pass.job, *pod);
+    if (time && pass.now_exact < *time) pass.wake(*time);
+  }
 }
 
 void decide(Pass& pass) {
@@ -73,17 +83,25 @@ void decide(Pass& pass) {
   if (status.attempt == 0) return start_first(pass);
   if (is_record_lost(pass)) return recover_record(pass);
   if (is_resized(pass)) return resize(pass);
+  if (has_missed_deadline(pass)) return;
   if (const auto loss = find_loss(pass)) return handle_loss(pass, *loss);
+  if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   run_gang(pass);
 }
 
 }  // namespace
 
 Plan plan(const Observed& seen, const Policy& policy, TimePoint now) {
-  if (seen.job->meta.deletion_time && !is_mutant(Mutant::kB09ParentDeleted))
+  if (seen.job->meta.deletion_time && !is_mutant(Mutant::kB09ParentDeleted)) {
     return {{}, std::nullopt, "the job is being deleted"};
+  }
+  const std::string& managed_by = seen.job->spec.managed_by;
+  if (!managed_by.empty() && managed_by != kManagedByUs) {
+    return {{}, std::nullopt, "the job is managed by " + managed_by};
+  }
   Pass pass(seen, policy, now);
   if (is_mutant(Mutant::kB25ForeignChildStalls) && !pass.pods.foreign.empty()) return {};
+  wake_for_giving_up(pass);
   copy_report(pass);
   decide(pass);
   return seal(pass);

@@ -69,8 +69,19 @@ const api::PodView* PodBuckets::at(int slot) const {
   return found != current.end() && found->identity.slot == slot ? found->pod : nullptr;
 }
 
-PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
-                     const std::vector<const api::PodView*>& pods) {
+std::optional<TimePoint> give_up_time(const api::TrainingJob& job, const api::PodView& pod) {
+  if (is_terminal(pod) || !is_terminating(pod)) return std::nullopt;
+  // The API server sets the deletion time to the end of the grace period.
+  return *pod.meta.deletion_time + std::chrono::seconds{job.spec.pod_termination_timeout_seconds};
+}
+
+bool is_given_up(const api::TrainingJob& job, const api::PodView& pod, TimePoint now) {
+  const auto time = give_up_time(job, pod);
+  return time && now >= *time;
+}
+
+PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::PodView*>& pods,
+                     TimePoint now) {
   PodBuckets buckets;
   std::vector<const api::PodView*> sorted = pods;
   std::ranges::sort(sorted, {}, [](const auto* pod) -> const auto& { return pod->meta.name; });
@@ -82,16 +93,18 @@ PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
       continue;
     }
     buckets.attempt_max = std::max(buckets.attempt_max, identity->attempt);
-    if (identity->attempt == attempt) {
+    const bool counts = !is_terminal(*pod) && !is_given_up(job, *pod, now);
+    if (!is_terminal(*pod) && !counts) buckets.given_up.push_back(pod);
+    if (identity->attempt == job.status.attempt) {
       buckets.current.push_back({pod, *identity});
       const Outcome outcome = outcome_of(*pod);
       if (outcome == Outcome::kSucceeded) ++buckets.succeeded;
-      if (!is_terminal(*pod)) ++buckets.active;
+      if (counts) ++buckets.active;
       if (outcome == Outcome::kNone && pod->is_ready && !is_terminating(*pod)) ++buckets.ready;
     } else {
       buckets.previous.push_back({pod, *identity});
       const bool is_overlooked = is_mutant(Mutant::kB29BesideTerminating) && is_terminating(*pod);
-      if (!is_terminal(*pod) && !is_overlooked) ++buckets.previous_active;
+      if (counts && !is_overlooked) ++buckets.previous_active;
     }
   }
   if (is_mutant(Mutant::kB08ListOrder)) return buckets;

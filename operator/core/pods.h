@@ -37,13 +37,20 @@ bool is_terminating(
     const api::PodView& pod);  // has a deletion time; counts as present until terminal or gone
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid);
 
+// Terminating for so long that nobody waits for it any more; it may be running, on a node that we
+// cannot reach. Fenced by its attempt (SPEC.md, "A pod that does not end").
+bool is_given_up(const api::TrainingJob& job, const api::PodView& pod, TimePoint now);
+// When that will be; nothing if the pod is not terminating, or has ended.
+std::optional<TimePoint> give_up_time(const api::TrainingJob& job, const api::PodView& pod);
+
 struct PodBuckets {
   std::vector<Worker> current;               // of the attempt, by slot
   std::vector<Worker> previous;              // of lower attempts, by name
   std::vector<const api::PodView*> foreign;  // our label, but not our child or not our kind of name
   std::int64_t attempt_max = 0;              // the highest attempt of any pod of ours
-  int active = 0;                            // current and not terminal
-  int ready = 0;                             // active and ready
+  std::vector<const api::PodView*> given_up;  // current and previous ones that count as gone
+  int active = 0;                             // current, not terminal, not given up
+  int ready = 0;                              // active and ready
   int succeeded = 0;
   int previous_active = 0;
 
@@ -51,7 +58,7 @@ struct PodBuckets {
   bool has_active() const { return active + previous_active > 0; }
 };
 
-PodBuckets sort_pods(const api::TrainingJob& job, std::int64_t attempt,
-                     const std::vector<const api::PodView*>& pods);
+PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::PodView*>& pods,
+                     TimePoint now);
 
 }  // namespace pawl::core

@@ -12,13 +12,6 @@ std::int64_t newest_step(const Pass& pass) {
   return std::max(saved, pass.next.progress ? pass.next.progress->step : 0);
 }
 
-// Only a job that tells its progress can be seen to make none: an image of somebody else's that
-// never spoke the channel keeps its whole restart budget.
-bool tells_progress(const Pass& pass) {
-  return pass.job.spec.runtime_kind == RuntimeKind::kNative || pass.next.progress ||
-         pass.next.checkpoint;
-}
-
 // Counts the attempts in a row that failed without a newer step. A disruption says nothing about
 // the job.
 void count_progress(Pass& pass, LossKind kind) {
@@ -30,26 +23,45 @@ void count_progress(Pass& pass, LossKind kind) {
   restarts.progress_step = std::max(restarts.progress_step, step);
 }
 
-std::string budget_text(const Pass& pass) {
-  return std::to_string(pass.next.restarts.counted) + " of " +
-         std::to_string(pass.job.spec.max_restarts) + " restarts used";
+// A gang that ran well for long has its whole budget again. Judged when it fails, so that no write
+// and no clock is needed while it runs.
+void reset_budget(Pass& pass) {
+  const auto& after = pass.job.spec.reset_after_seconds;
+  const Condition* running = find_condition(pass.job.status, condition::kRunning);
+  if (!after || running == nullptr || running->status != "True") return;
+  if (!running->last_transition_time) return;
+  if (pass.now - *running->last_transition_time < std::chrono::seconds{*after}) return;
+  const bool has_progress = newest_step(pass) > pass.job.status.restarts.progress_step;
+  if (tells_progress(pass) && !has_progress) return;
+  pass.next.restarts.spent = 0;
 }
 
-void restart_after(Pass& pass, const Loss& loss) {
-  const bool is_counted = loss.kind == LossKind::kFault;
-  const std::string why = sentence(loss.failure) + (is_counted ? "" : "; this restart is free");
-  restart_free(pass, loss.failure.cause, why);
-  if (!is_counted || (is_mutant(Mutant::kB39CountLost) && !pass.seen.status_written_at)) return;
-  --pass.next.restarts.free;
-  ++pass.next.restarts.counted;
-  if (is_mutant(Mutant::kB04DoubleCount) && pass.report != nullptr) ++pass.next.restarts.counted;
-  pass.next.message += "; " + budget_text(pass);
-  pass.events.back().is_warning = true;
-  pass.events.back().message = pass.next.message;
-  set_condition(pass, condition::kRestarting, "True", loss.failure.cause, pass.next.message);
+// What follows from verdict and loss: the words, and whether it counts.
+Restart restart_of(Pass& pass, const Loss& loss, const Verdict& verdict) {
+  Restart restart{loss.failure.cause, sentence(loss.failure),
+                  verdict.action == RuleAction::kRestart};
+  if (!verdict.rule.empty()) restart.why += "; rule " + verdict.rule;
+  if (verdict.action == RuleAction::kReplaceNode) {
+    const std::string& node = loss.failure.node;
+    restart.is_counted = !exclude_node(pass, loss.failure);
+    if (!restart.is_counted) restart.why += "; node " + node + " is avoided from now on";
+  }
+  std::string advice;
+  const bool has_less = lower_memory(pass, loss.failure, advice);
+  if (has_less && verdict.rule.empty()) restart.is_counted = false;
+  restart.why += advice;
+  if (!restart.is_counted) restart.why += "; this restart is free";
+  return restart;
 }
 
 }  // namespace
+
+// Only a job that tells its progress can be seen to make none: an image of somebody else's that
+// never spoke the channel keeps its whole restart budget.
+bool tells_progress(const Pass& pass) {
+  return pass.job.spec.runtime_kind == RuntimeKind::kNative || pass.next.progress ||
+         pass.next.checkpoint;
+}
 
 std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
                                    const Policy& policy) {
@@ -104,11 +116,20 @@ void handle_loss(Pass& pass, const Loss& loss) {
   }
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;
+  reset_budget(pass);
   count_progress(pass, loss.kind);
+  const Verdict verdict = judge(pass, loss);
   const std::string what = sentence(loss.failure);
-  if (loss.kind == LossKind::kFatal) {
+  if (verdict.action == RuleAction::kFail) {
+    if (!verdict.rule.empty()) {
+      return begin_failure(pass, "FailureRule", what + "; rule " + verdict.rule + " says Fail");
+    }
     return begin_failure(pass, "FatalExit", what + ", which means that a restart cannot help");
   }
+  const TrainingJobStatus before = pass.next;
+  const Restart next = restart_of(pass, loss, verdict);
+  const bool has_less_memory = before.micro_batch != pass.next.micro_batch;
+  if (has_less_memory) --pass.next.restarts.without_progress;  // the next attempt is another one
   const int fruitless = pass.next.restarts.without_progress;
   if (loss.kind != LossKind::kDisruption && tells_progress(pass) &&
       fruitless >= pass.policy.fruitless_max) {
@@ -116,10 +137,10 @@ void handle_loss(Pass& pass, const Loss& loss) {
                          std::to_string(fruitless) +
                              " attempts in a row failed without new progress; the last: " + what);
   }
-  if (loss.kind == LossKind::kFault && pass.next.restarts.counted >= pass.job.spec.max_restarts) {
-    return begin_failure(pass, "MaxRestartsReached", what + "; " + budget_text(pass));
+  if (next.is_counted && pass.next.restarts.spent >= pass.job.spec.max_restarts) {
+    return begin_failure(pass, "MaxRestartsReached", next.why + "; " + budget_text(pass));
   }
-  restart_after(pass, loss);
+  restart(pass, next);
 }
 
 }  // namespace pawl::core

@@ -60,6 +60,7 @@ void drop_numbers(TrainingJobStatus& status) {
   status.replicas = status.ready_replicas = 0;
   status.ready.clear();
   status.progress.reset();
+  status.progress_time.reset();
   status.checkpoint.reset();
 }
 
@@ -70,6 +71,27 @@ TimePoint due_time(const Pass& pass, Difference difference) {
   const TimePoint last = *pass.seen.status_written_at;
   return difference == Difference::kNumbers ? last + pass.policy.numbers_every
                                             : last + pass.policy.message_every;
+}
+
+// One that fails between others is the next one's business; a run of them is the user's.
+void judge_checkpoints(Pass& pass) {
+  const TrainingJobStatus& now = pass.job.status;
+  if (is_true(now, condition::kComplete) || is_true(now, condition::kFailed)) return;
+  constexpr int kUnhealthyAfter = 2;
+  const CheckpointFailures& failures = pass.report->checkpoint_failures;
+  const Condition* known = find_condition(pass.next, condition::kCheckpointHealthy);
+  if (failures.count >= kUnhealthyAfter) {
+    const std::string message =
+        std::to_string(failures.count) +
+        " checkpoints in a row could not be saved; the last: " + failures.message;
+    if (known == nullptr || known->status != "False") {
+      pass.emit(true, "CheckpointFailed", message);
+    }
+    return set_condition(pass, condition::kCheckpointHealthy, "False", "CheckpointFailed", message);
+  }
+  const bool is_saving = failures.count == 0 && pass.next.checkpoint;
+  if (!is_saving || (known != nullptr && known->status == "True")) return;
+  set_condition(pass, condition::kCheckpointHealthy, "True", "Saved", "checkpoints are saved");
 }
 
 }  // namespace
@@ -86,8 +108,13 @@ Difference difference_of(TrainingJobStatus before, TrainingJobStatus after) {
 
 void copy_report(Pass& pass) {
   if (pass.report == nullptr) return;
-  if (pass.report->progress) pass.next.progress = pass.report->progress;
+  if (const auto& progress = pass.report->progress) {
+    const auto& known = pass.job.status.progress;
+    if (!known || known->step != progress->step) pass.next.progress_time = pass.now;
+    pass.next.progress = progress;
+  }
   if (pass.report->checkpoint) pass.next.checkpoint = pass.report->checkpoint;
+  judge_checkpoints(pass);
 }
 
 const Condition* find_condition(const TrainingJobStatus& status, const char* type) {

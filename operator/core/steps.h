@@ -14,8 +14,29 @@ namespace pawl::core {
 // attempt.cpp: how an attempt begins.
 void start_first(Pass& pass);
 void resume(Pass& pass);
-// A restart that nobody is to blame for: another size, a record that somebody deleted.
-void restart_free(Pass& pass, const std::string& cause_name, const std::string& why);
+struct Restart {
+  std::string cause, why;
+  bool is_counted = false;
+};
+void restart(Pass& pass, const Restart& how);
+std::string budget_text(const Pass& pass);  // "2 of 6 restarts used"
+
+// rules.cpp: what the user wants done about a loss.
+struct Verdict {
+  api::RuleAction action = api::RuleAction::kRestart;
+  std::string rule;  // its name; "": no rule matched
+};
+Verdict judge(const Pass& pass, const Loss& loss);
+// False if the node cannot be excluded (not known, excluded already, or too many are).
+bool exclude_node(Pass& pass, const api::Failure& failure);
+
+// deadlines.cpp: true if one has passed, and the end was decided. The others get their wake-up.
+bool has_missed_deadline(Pass& pass);
+std::optional<Loss> find_hang(Pass& pass);
+
+// memory.cpp: after an out-of-memory kill. True if the next attempt runs with less of it. `advice`
+// becomes the words for the user.
+bool lower_memory(Pass& pass, const api::Failure& failure, std::string& advice);
 
 // restart.cpp: what a loss leads to: wait for the culprit's name, restart, or the end.
 void handle_loss(Pass& pass, const Loss& loss);
@@ -24,15 +45,26 @@ std::optional<TimePoint> creation_time(const Pass& pass);
 std::chrono::seconds backoff_after(const api::Failure& failure, int without_progress,
                                    const Policy& policy);
 
+// Only a job that tells its progress can be seen to make none.
+bool tells_progress(const Pass& pass);
+
 // gang.cpp: from a persisted attempt to a complete gang.
 void run_gang(Pass& pass);
 api::WorkerGroupSpec group_spec(const Pass& pass);
+// "2/4 workers ready; 1 cannot start: …", and the reason in a word.
+struct Waiting {
+  std::string reason, message;
+  bool is_blocked = false;  // by something that somebody may have to do something about
+};
+Waiting waiting_for(const Pass& pass);
 // The attempt has pods (or recorded ones), so that another size needs another attempt.
 bool has_begun(const Pass& pass);
 
 // suspend.cpp
 bool is_suspending(const Pass& pass);
 void suspend(Pass& pass);
+// Asks the gang to save and to leave; nothing if it was asked, or has no record.
+void ask_to_stop(Pass& pass);
 
 // finish.cpp: the two-step end, and what comes after it.
 bool has_succeeded(const Pass& pass);
@@ -42,7 +74,7 @@ void finish(Pass& pass);     // an end was decided: until every pod is terminal
 void after_end(Pass& pass);  // terminal is final: late pods go, TTL runs
 
 // status.cpp
-void copy_report(Pass& pass);  // progress and checkpoint from the gang
+void copy_report(Pass& pass);  // progress and checkpoints from the gang
 const api::Condition* find_condition(const api::TrainingJobStatus& status, const char* type);
 bool is_true(const api::TrainingJobStatus& status, const char* type);
 void set_condition(Pass& pass, const char* type, const char* status, const std::string& reason,

@@ -22,14 +22,6 @@ std::optional<TimePoint> saving_deadline(const Pass& pass) {
   return *running->last_transition_time + pass.policy.suspend_grace;
 }
 
-void ask_to_save(Pass& pass) {
-  if (pass.group->spec.is_stopping) return;
-  WorkerGroupSpec after = pass.group->spec;
-  after.is_stopping = true;
-  const ObjectMeta& meta = pass.group->meta;
-  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
-}
-
 void delete_all(Pass& pass) {
   for (const Worker& worker : pass.pods.current) pass.delete_pod(*worker.pod);
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
@@ -58,6 +50,15 @@ void settle(Pass& pass) {
 
 }  // namespace
 
+void ask_to_stop(Pass& pass) {
+  if (pass.group == nullptr || pass.group->spec.is_stopping || pass.group->meta.deletion_time)
+    return;
+  WorkerGroupSpec after = pass.group->spec;
+  after.is_stopping = true;
+  const ObjectMeta& meta = pass.group->meta;
+  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
+}
+
 // Once begun it is carried through, also if the user has changed their mind meanwhile: what is half
 // stopped is resumed as a new attempt, never stitched together.
 bool is_suspending(const Pass& pass) {
@@ -81,7 +82,7 @@ void suspend(Pass& pass) {
   pass.say(kSuspending, message);
   const auto deadline = saving_deadline(pass);
   if (!deadline || pass.now_exact >= *deadline) return delete_all(pass);
-  ask_to_save(pass);
+  ask_to_stop(pass);
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
   pass.wake(*deadline);
 }

@@ -97,6 +97,40 @@ std::vector<CrdCase> create_cases() {
   return cases;
 }
 
+json rule_of(const json& matchers) {
+  json rule = {{"name", "r"}, {"action", "Restart"}};
+  rule.update(matchers);
+  return {{"rules", json::array({rule})}};
+}
+
+std::vector<CrdCase> policy_cases() {
+  const json job = torch_job();
+  const auto with = [&](const char* field, const json& value) {
+    return changed(job, (std::string("/spec/") + field).c_str(), value);
+  };
+  const json codes = {{"onExitCodes", {{"values", {1}}}}};
+  const json causes = {{"onCauses", {"OOM"}}};
+  const json managed = with("managedBy", "example.com/a");
+  const json rank0 = with("successPolicy", "Rank0");
+  return {
+      create("a rule without matcher", with("failurePolicy", rule_of(json::object()))),
+      create("a rule for exit codes", with("failurePolicy", rule_of(codes))),
+      create("a rule for causes", with("failurePolicy", rule_of(causes))),
+      update("a rule's matcher away", with("failurePolicy", rule_of(codes)),
+             with("failurePolicy", rule_of(json::object()))),
+      update("rules", job, with("failurePolicy", rule_of(codes))),
+      update("managedBy there", job, managed),
+      update("managedBy away", managed, job),
+      update("managedBy", managed, with("managedBy", "example.com/b")),
+      update("managedBy stays", managed, changed(managed, "/spec/replicas", 3)),
+      update("successPolicy", job, rank0),
+      update("successPolicy away", rank0, job),
+      update("successPolicy as its default", job, with("successPolicy", "AllRanks")),
+      update("cleanPodPolicy", job, with("cleanPodPolicy", "All")),
+      update("deadlines there", job, with("deadlines", {{"activeSeconds", 1}})),
+  };
+}
+
 std::vector<CrdCase> update_cases() {
   const json job = torch_job();
   const auto suspend = [](const json& object, bool value) {
@@ -182,7 +216,7 @@ std::vector<CrdCase> group_cases() {
 
 std::vector<CrdCase> rule_cases() {
   std::vector<CrdCase> cases = create_cases();
-  for (const auto& more : {update_cases(), group_cases()}) {
+  for (const auto& more : {policy_cases(), update_cases(), group_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

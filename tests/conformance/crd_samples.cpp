@@ -70,7 +70,12 @@ json failure() {
 json full_training_job() {
   json job = json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "full", "namespace": "default"},
-    "spec": {"suspend": true, "replicas": 3, "processesPerWorker": 2, "failurePolicy": {"maxRestarts": 4},
+    "spec": {"suspend": true, "replicas": 3, "processesPerWorker": 2, "failurePolicy": {"maxRestarts": 4, "resetAfterSeconds": 60,
+        "podTerminationTimeoutSeconds": 60, "rules": [
+          {"name": "a", "action": "Fail", "onExitCodes": {"operator": "NotIn", "values": [1, 2]}, "onCauses": ["OOM"]},
+          {"name": "b", "action": "ReplaceNode", "onCauses": ["Hang"]}]},
+      "managedBy": "example.com/other", "successPolicy": "Rank0", "cleanPodPolicy": "All",
+      "deadlines": {"activeSeconds": 60, "startSeconds": 60, "progressSeconds": 60},
       "checkpoint": {"uri": "file:///data/c", "everySeconds": 30, "keep": 2},
       "runtime": {"kind": "Native", "config": {"steps": 10, "model": {"layers": 2}}},
       "ttlSecondsAfterFinished": 60},
@@ -79,7 +84,9 @@ json full_training_job() {
       "conditions": [{"type": "Running", "status": "True", "reason": "Training", "message": "m",
                       "observedGeneration": 1, "lastTransitionTime": "2026-11-21T10:04:05Z"}],
       "replicas": 3, "readyReplicas": 2, "ready": "2/3", "selector": "a=b",
-      "restarts": {"counted": 1, "free": 2, "byCause": {"Error": 1}}}})");
+      "attemptTime": "2026-11-21T10:04:05Z", "progressTime": "2026-11-21T10:04:05Z", "microBatch": 2,
+      "excludedNodes": [{"name": "n", "cause": "Error", "time": "2026-11-21T10:04:05Z"}],
+      "restarts": {"counted": 1, "free": 2, "spent": 1, "byCause": {"Error": 1}}}})");
   job["spec"]["template"] = json::parse(kTemplate);
   job["status"]["progress"] = progress();
   job["status"]["checkpoint"] = checkpoint();
@@ -91,10 +98,11 @@ json full_worker_group() {
   json group = json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "WorkerGroup",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {"attempt": 2, "minMembers": 1, "targetMembers": 2, "checkpointNow": 1, "stopping": false,
-      "reportSeconds": 10,
+      "successPolicy": "Rank0", "reportSeconds": 10,
       "pods": [{"slot": 0, "name": "full-2-0-0", "uid": "u0", "n": 0, "order": 0},
                {"slot": 1, "name": "full-2-1-0", "n": 0, "order": 1}]},
-    "status": {"attempt": 2, "term": 1, "generation": 1, "startStep": 0, "checkpointDone": 0, "finished": false,
+    "status": {"attempt": 2, "term": 1, "generation": 1, "startStep": 0, "checkpointDone": 0,
+      "checkpointFailures": {"count": 1, "message": "m", "time": "2026-11-21T10:04:05Z"}, "finished": false,
       "leader": {"uid": "u0", "start": "s", "address": "10.0.0.1:4", "fingerprint": "00"},
       "members": [{"uid": "u0", "start": "s", "address": "10.0.0.1:4", "rank": 0}],
       "base": {"generation": 1, "members": [{"uid": "u0", "start": "s"}]},

@@ -85,7 +85,12 @@ TrainingJobStatus full_status() {
   status.restarts.by_cause = {{"Error", 1}, {"Evicted", 2}};
   status.restarts.without_progress = 1;
   status.restarts.progress_step = 90;
+  status.restarts.spent = 1;
   status.last_failure = full_failure();
+  status.attempt_time = time_at(5);
+  status.progress_time = time_at(31);
+  status.excluded_nodes = {{.name = "node-c", .cause = "Error", .time = time_at(9)}};
+  status.micro_batch = 4;
   return status;
 }
 
@@ -96,11 +101,28 @@ TimePoint time_at(int second) { return TimePoint{std::chrono::seconds{1'800'000'
 TrainingJob full_job() {
   TrainingJob job;
   job.meta = full_meta();
-  job.spec = {.is_suspended = true,
+  const FailureRule codes{.name = "codes",
+                          .action = RuleAction::kFail,
+                          .exit_codes = {3, 4},
+                          .is_not_in = true,
+                          .causes = {}};
+  const FailureRule causes{.name = "causes",
+                           .action = RuleAction::kReplaceNode,
+                           .exit_codes = {},
+                           .is_not_in = false,
+                           .causes = {"OOM", "Hang"}};
+  job.spec = {.managed_by = "example.com/other",
+              .is_suspended = true,
               .replicas = 4,
               .processes_per_worker = 8,
               .template_json = R"({"spec":{"containers":[{"image":"i","name":"worker"}]}})",
               .max_restarts = 2,
+              .reset_after_seconds = 600,
+              .pod_termination_timeout_seconds = 30,
+              .failure_rules = {codes, causes},
+              .success_policy = SuccessPolicy::kRank0,
+              .deadlines = {.active_seconds = 1, .start_seconds = 2, .progress_seconds = 30},
+              .clean_pod_policy = CleanPodPolicy::kAll,
               .checkpoint = CheckpointSpec{.uri = "file:///data", .every_seconds = 30, .keep = 7},
               .runtime_kind = RuntimeKind::kNative,
               .runtime_config_json = R"({"steps":10})",
@@ -119,6 +141,7 @@ WorkerGroup full_group() {
                          {.slot = 2, .name = "gpt-2-2-0", .uid = "", .n = 0, .order = 1}},
                 .checkpoint_now = 9,
                 .is_stopping = true,
+                .is_rank0_enough = true,
                 .report_seconds = 20};
   const MemberRef first{.uid = "u1", .start = "s1"}, second{.uid = "u2", .start = "s2"};
   group.status = {
@@ -136,6 +159,7 @@ WorkerGroup full_group() {
       .progress = full_progress(),
       .checkpoint = full_checkpoint(),
       .failures = {full_failure()},
+      .checkpoint_failures = {.count = 2, .message = "no space", .time = time_at(40)},
       .checkpoint_done = 8,
       .is_finished = true};
   return group;

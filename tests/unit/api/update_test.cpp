@@ -152,5 +152,26 @@ TEST_CASE("update: a record cannot be of an attempt that the operator did not as
   CHECK(errors[0].field == "status.attempt");
 }
 
+TEST_CASE("update: successPolicy and managedBy are for good; deadlines, rules and clean-up are not",
+          "[api][A40][B14]") {
+  const json job = samples::torch_job();
+  json other = job;
+  other["spec"]["successPolicy"] = "Rank0";
+  check_refused(job, other, "spec.successPolicy");
+  other["spec"]["successPolicy"] = "AllRanks";  // its default
+  CHECK(validate_training_job_update(job, other).empty());
+  json managed = job;
+  managed["spec"]["managedBy"] = "example.com/x";
+  check_refused(job, managed, "spec.managedBy");
+  check_refused(managed, job, "spec.managedBy");
+  json free = job;
+  free["spec"]["cleanPodPolicy"] = "All";
+  free["spec"]["deadlines"] = {{"activeSeconds", 5}};
+  free["spec"]["failurePolicy"] = {
+      {"rules", {{{"name", "r"}, {"action", "Fail"}, {"onCauses", {"OOM"}}}}}};
+  free["spec"]["ttlSecondsAfterFinished"] = 5;
+  CHECK(validate_training_job_update(job, free).empty());
+}
+
 }  // namespace
 }  // namespace pawl::api

@@ -183,5 +183,44 @@ TEST_CASE("validate: errors read as sentences with the field in front", "[api]")
   CHECK(join_errors({{"a", "b"}, {"", "c"}}) == "a: b; c");
 }
 
+json rules(const json& rule) { return {{"rules", json::array({rule})}}; }
+
+TEST_CASE("validate: a failure rule has a name of its own, an action, and says what it is for",
+          "[api][A39][F5]") {
+  const json codes = {{"values", {1, 255}}};
+  const json right = {{"name", "r"}, {"action", "Fail"}, {"onExitCodes", codes}};
+  json job = samples::torch_job();
+  job["spec"]["failurePolicy"] = rules(right);
+  CHECK(join_errors(validate_training_job(job)) == "");
+  const json no_matcher = {{"name", "r"}, {"action", "Fail"}};
+  const json zero = {{"name", "r"}, {"action", "Fail"}, {"onExitCodes", {{"values", {0}}}}};
+  const json none = {
+      {"name", "r"}, {"action", "Fail"}, {"onExitCodes", {{"values", json::array()}}}};
+  const json shrink = {{"name", "r"}, {"action", "Shrink"}, {"onCauses", {"OOM"}}};
+  const json cause = {{"name", "r"}, {"action", "Fail"}, {"onCauses", {"Luck"}}};
+  const std::string first = "spec.failurePolicy.rules[0]";
+  const std::string no_cause = first + ".onCauses[0]", no_action = first + ".action";
+  const std::string code = first + ".onExitCodes.values[0]",
+                    no_code = first + ".onExitCodes.values";
+  check_refused(
+      samples::torch_job(),
+      {{"/spec/failurePolicy", rules(no_matcher), first.c_str()},
+       {"/spec/failurePolicy", rules(zero), code.c_str()},
+       {"/spec/failurePolicy", rules(none), no_code.c_str()},
+       {"/spec/failurePolicy", rules(shrink), no_action.c_str()},
+       {"/spec/failurePolicy", rules(cause), no_cause.c_str()},
+       {"/spec/failurePolicy", {{"rules", {right, right}}}, "spec.failurePolicy.rules[1]"}});
+}
+
+TEST_CASE("validate: deadlines, policies and managedBy", "[api][B14]") {
+  check_refused(samples::torch_job(),
+                {{"/spec/deadlines", {{"activeSeconds", 0}}, "spec.deadlines.activeSeconds"},
+                 {"/spec/deadlines", {{"progressSeconds", 29}}, "spec.deadlines.progressSeconds"},
+                 {"/spec/successPolicy", "Any", "spec.successPolicy"},
+                 {"/spec/cleanPodPolicy", "Some", "spec.cleanPodPolicy"},
+                 {"/spec/managedBy", "kueue", "spec.managedBy"},
+                 {"/spec/managedBy", "", "spec.managedBy"}});
+}
+
 }  // namespace
 }  // namespace pawl::api

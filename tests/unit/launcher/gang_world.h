@@ -73,8 +73,8 @@ class GangWorld {
   std::vector<Node> nodes;
   std::vector<api::WorkerGroupStatus> writes;  // that were applied
   int conflicts = 0;
-  int lose_replies = 0;      // of the next writes that are applied
-  bool is_api_down = false;  // reads wait, writes are refused
+  int lose_replies = 0;       // of the next writes that are applied
+  bool is_api_down = false;   // reads wait, writes are refused
   bool are_messages_held = false;
   CheckpointSelected stored;  // what selection finds
   std::vector<std::int64_t> published, discarded;

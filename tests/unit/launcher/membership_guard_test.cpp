@@ -211,7 +211,7 @@ TEST_CASE("membership: a run whose last checkpoint is not stored has not succeed
     seal_all(world, 100);
     world.say(0, channel::Done{.step = 100});
     world.exit_process(0, 0);
-  world.exit_process(1, 0);
+    world.exit_process(1, 0);
     world.pass(8s);
     CHECK_FALSE(world.status().is_finished);
     REQUIRE(world.status().failures.size() == 1);

@@ -144,6 +144,48 @@ TEST_CASE("membership: the job is finished when all are, and everyone exits 0", 
   CHECK(world.node(1).exit_code == 0);
 }
 
+TEST_CASE("membership: with Rank0 the job is finished when the member of rank 0 is",
+          "[launcher][A3]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  world.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_rank0_enough = true; });
+  world.exit_process(1, 0);
+  world.pass(1s);
+  CHECK_FALSE(world.status().is_finished);
+  world.exit_process(0, 0);
+  CHECK(world.status().is_finished);
+
+  GangWorld first({.launchers = 2});
+  first.run_to_training();
+  first.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_rank0_enough = true; });
+  first.exit_process(0, 0);
+  first.pass(1s);
+  CHECK(first.status().is_finished);
+  CHECK(first.status().failures.empty());
+}
+
+TEST_CASE("membership: checkpoints that fail in a row are counted in the record, once a step",
+          "[launcher][I32]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  world.failing_publications = 1000;
+  for (const std::int64_t step : {10, 20}) {
+    seal_all(world, step);
+    report(world, step);
+    world.pass(30s);
+  }
+  CHECK(world.status().checkpoint_failures.count == 2);
+  CHECK(world.status().checkpoint_failures.message == "step 20: disk full");
+  CHECK(world.status().checkpoint_failures.time.has_value());
+  CHECK_FALSE(world.status().checkpoint.has_value());
+  world.failing_publications = 0;
+  seal_all(world, 30);
+  report(world, 30);
+  world.pass(1s);
+  CHECK(world.status().checkpoint->step == 30);
+  CHECK(world.status().checkpoint_failures == api::CheckpointFailures{});
+}
+
 TEST_CASE("membership: a finished member does not wait for ever for the leader", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();

@@ -55,6 +55,33 @@ std::vector<Scenario> scenarios() {
          world.succeed_all();
          world.settle(seconds{120});
        }},
+      {"rules: a node is replaced, then an end by rule",
+       [=](World& world) {
+         world.set_spec([](auto& spec) {
+           spec.failure_rules = {{"node", api::RuleAction::kReplaceNode, {41}, false, {}},
+                                 {"end", api::RuleAction::kFail, {42}, false, {}}};
+           spec.clean_pod_policy = api::CleanPodPolicy::kNone;
+         });
+         start(world);
+         world.fail(0, 41, "Error");
+         world.settle(seconds{120});
+         world.fail(1, 42, "Error");
+         world.settle(seconds{120});
+       }},
+      {"out of memory, hang, deadline",
+       [=](World& world) {
+         world.set_spec([](auto& spec) {
+           spec.runtime_kind = api::RuntimeKind::kNative;
+           spec.deadlines.progress_seconds = 100;
+           spec.deadlines.active_seconds = 500;
+           spec.clean_pod_policy = api::CleanPodPolicy::kAll;
+         });
+         world.settle(seconds{50});
+         world.fail(0, 137);
+         world.pod(0).terminated_reason = "OOMKilled";
+         world.settle(seconds{200});
+         world.settle(seconds{400});
+       }},
       {"resize, ttl",
        [=](World& world) {
          world.set_spec([](auto& spec) { spec.ttl_seconds_after_finished = 60; });

@@ -91,6 +91,36 @@ TEST_CASE("start: why a pod waits stands in the message", "[core][I16]") {
       "example/train:1");
 }
 
+TEST_CASE(
+    "start: an obstacle stands in the message, the condition and one event, and does not flap",
+    "[core][I16][I15][D7]") {
+  World world(2);
+  world.is_kubelet_on = false;
+  world.settle();
+  const std::vector<std::pair<std::string, std::string>> said{
+      {"ErrImagePull", "manifest unknown"}, {"ImagePullBackOff", "Back-off pulling image"}};
+  int writes = 0;
+  for (int i = 0; i < 10; ++i) {
+    world.pod(1).waiting_reason = said[static_cast<std::size_t>(i % 2)].first;
+    world.pod(1).waiting_message = said[static_cast<std::size_t>(i % 2)].second;
+    world.settle(std::chrono::seconds{60});
+    if (i == 0) writes = world.status_writes;
+  }
+  CHECK(world.status_writes == writes);
+  CHECK(world.job.status.message ==
+        "0/2 workers ready; 1 cannot start: ImagePullBackOff (pod gpt-1-1-0): manifest unknown");
+  CHECK(world.job.status.conditions[0].reason == "ImagePullBackOff");
+  CHECK(world.job.status.conditions[0].message == world.job.status.message);
+  CHECK(world.events == std::vector<std::string>{"Started", "ImagePullBackOff"});
+  // It goes away: the condition says so, too, and the gang runs.
+  world.pod(1).waiting_reason.clear();
+  world.settle(std::chrono::seconds{60});
+  CHECK(world.job.status.conditions[0].reason == "Starting");
+  world.is_kubelet_on = true;
+  world.settle(std::chrono::seconds{60});
+  CHECK(world.job.status.phase == "Running");
+}
+
 TEST_CASE("start: a pod that cannot be scheduled is named", "[core][I16]") {
   World world(1);
   world.is_kubelet_on = false;

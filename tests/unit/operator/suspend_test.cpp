@@ -1,5 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
 
+#include "common/api/children.h"
 #include "tests/unit/operator/world.h"
 
 using namespace pawl;
@@ -126,4 +128,39 @@ TEST_CASE("suspend: during a back-off nothing is left to wait for", "[core][I19]
   set_suspended(world, false);
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 3 counted 1 free 0 ready 2/2 live 2 Error=1");
+}
+
+TEST_CASE("suspend: a template that was edited meanwhile is the one that runs",
+          "[core][I20][A21][A22]") {
+  World world;
+  world.settle();
+  set_suspended(world, true);
+  world.settle(seconds{40});
+  REQUIRE(world.job.status.phase == "Suspended");
+  const std::string edited =
+      R"({"spec":{"containers":[{"name":"worker","image":"example/train:2","command":["/train"]}]}})";
+  // Edit and resume in one write, which the API server takes.
+  world.set_spec([&](auto& spec) {
+    spec.template_json = edited;
+    spec.replicas = 3;
+    spec.is_suspended = false;
+  });
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 3/3 live 3");
+  const auto pod = api::worker_pod_of(world.job, 2, 2, 0, world.policy.children);
+  CHECK(pod.value()["spec"]["containers"][0]["image"] == "example/train:2");
+  CHECK(world.group->spec.target_members == 3);
+}
+
+TEST_CASE("scale: a suspended job is resized without a restart", "[core][I17][A37]") {
+  World world;
+  world.settle();
+  set_suspended(world, true);
+  world.settle(seconds{40});
+  world.set_spec([](auto& spec) { spec.replicas = 5; });
+  world.settle(seconds{40});
+  CHECK(world.job.status.attempt == 1);
+  set_suspended(world, false);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 5/5 live 5");
 }

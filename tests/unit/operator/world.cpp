@@ -149,7 +149,8 @@ void World::check_pod_creation(const core::CreatePod& create) {
   if (!is_recorded) broken.push_back("pod without a persisted intent: " + create.name);
   for (const auto& [name, other] : pods) {
     const auto identity = core::parse_pod_name(job.meta.name, name);
-    if (identity && identity->attempt < create.attempt && !core::is_terminal(other)) {
+    const bool is_there = !core::is_terminal(other) && !core::is_given_up(job, other, now);
+    if (identity && identity->attempt < create.attempt && is_there) {
       broken.push_back(create.name + " was created beside " + name);
     }
   }

@@ -1,0 +1,61 @@
+#include "common/api/pod_scheduling.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/api/contract.h"
+
+namespace pawl::api {
+namespace {
+
+using nlohmann::json;
+
+json& object_at(json& parent, const char* key) {
+  json& value = parent[key];
+  if (!value.is_object()) value = json::object();
+  return value;
+}
+
+bool is_empty_list(const json& term, const char* key) {
+  return !term.contains(key) || !term[key].is_array() || term[key].empty();
+}
+
+}  // namespace
+
+void avoid_excluded_nodes(const TrainingJob& job, json& pod_spec) {
+  if (job.status.excluded_nodes.empty()) return;
+  json avoided = json::array();  // the API takes one value in each of them
+  for (const ExcludedNode& node : job.status.excluded_nodes) {
+    avoided.push_back(
+        {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node.name})}});
+  }
+  json& required = object_at(object_at(object_at(pod_spec, "affinity"), "nodeAffinity"),
+                             "requiredDuringSchedulingIgnoredDuringExecution");
+  json& terms = required["nodeSelectorTerms"];
+  if (!terms.is_array() || terms.empty()) {
+    terms = json::array({{{"matchFields", avoided}}});
+    return;
+  }
+  for (json& term : terms) {
+    // An empty term matches no node; with ours in it, it would match nearly all.
+    if (is_empty_list(term, "matchExpressions") && is_empty_list(term, "matchFields")) continue;
+    json& fields = term["matchFields"];
+    if (!fields.is_array()) fields = json::array();
+    fields.insert(fields.end(), avoided.begin(), avoided.end());
+  }
+}
+
+void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {
+  const std::string prefix = kKueuePrefix;
+  json& labels = object_at(metadata, "labels");
+  for (const auto& [key, value] : job.meta.labels) {
+    if (key.starts_with(prefix) && !labels.contains(key)) labels[key] = value;
+  }
+  if (!labels.contains(prefix + "queue-name")) return;
+  // A group is admitted whole or not at all. Each attempt is a group of its own: Kueue would take
+  // pods of the next one for replacements in a group that is being torn down.
+  labels[prefix + "pod-group-name"] = job.meta.name + "-" + std::to_string(attempt);
+  object_at(metadata, "annotations")[prefix + "pod-group-total-count"] =
+      std::to_string(job.spec.replicas);
+}
+
+}  // namespace pawl::api

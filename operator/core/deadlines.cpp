@@ -1,0 +1,70 @@
+// The anchors stand in status (startTime, attemptTime, the transition of Running, progressTime), so
+// that a crash moves no deadline. They are wall-clock times of the operator: a clock that goes back
+// lengthens a deadline by as much, and the controller looks again at least every ten minutes.
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+using std::chrono::seconds;
+
+// True when `limit` has passed since `anchor`; else the pass wakes up then.
+bool is_over(Pass& pass, const std::optional<TimePoint>& anchor,
+             const std::optional<std::int64_t>& limit) {
+  if (!anchor || !limit) return false;
+  const TimePoint due = *anchor + seconds{*limit};
+  if (pass.now_exact >= due) return true;
+  pass.wake(due);
+  return false;
+}
+
+std::string in_seconds(const std::optional<std::int64_t>& limit) {
+  return std::to_string(limit.value_or(0)) + " s";
+}
+
+}  // namespace
+
+bool has_missed_deadline(Pass& pass) {
+  const Deadlines& limits = pass.job.spec.deadlines;
+  const TrainingJobStatus& status = pass.job.status;
+  if (is_over(pass, status.start_time, limits.active_seconds)) {
+    begin_failure(pass, "DeadlineExceeded",
+                  "the job has been active for longer than " + in_seconds(limits.active_seconds) +
+                      " (deadlines.activeSeconds)");
+    return true;
+  }
+  if (is_true(status, condition::kRunning)) return false;
+  if (is_over(pass, status.attempt_time, limits.start_seconds)) {
+    begin_failure(pass, "StartDeadlineExceeded",
+                  waiting_for(pass).message + "; attempt " + std::to_string(status.attempt) +
+                      " had " + in_seconds(limits.start_seconds) +
+                      " to start (deadlines.startSeconds)");
+    return true;
+  }
+  return false;
+}
+
+// A gang that runs and reports no new step. Nobody is to blame: the pods all look well.
+std::optional<Loss> find_hang(Pass& pass) {
+  const auto& limit = pass.job.spec.deadlines.progress_seconds;
+  const Condition* running = find_condition(pass.job.status, condition::kRunning);
+  if (!limit || running == nullptr || running->status != "True" || !tells_progress(pass)) {
+    return std::nullopt;
+  }
+  std::optional<TimePoint> anchor = running->last_transition_time;
+  const auto& seen = pass.next.progress_time;  // of this pass: a step that has just come counts
+  if (anchor && seen) anchor = std::max(*anchor, *seen);
+  if (!is_over(pass, anchor, limit)) return std::nullopt;
+  Loss loss;
+  loss.failure.cause = cause::kHang;
+  loss.failure.attempt = pass.job.status.attempt;
+  loss.failure.time = pass.now;
+  loss.failure.message = "no new step for " + in_seconds(limit) + " (deadlines.progressSeconds)";
+  if (pass.next.progress) {
+    loss.failure.message += "; the last was step " + std::to_string(pass.next.progress->step);
+  }
+  return loss;
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include "common/api/contract.h"
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+// Of the process that failed first. A disruption ended the process from outside: its exit code says
+// nothing of the program.
+std::optional<int> exit_code_of(const Loss& loss) {
+  if (loss.kind == LossKind::kDisruption) return std::nullopt;
+  if (loss.failure.exit_code) return loss.failure.exit_code;
+  const int signal = loss.failure.signal.value_or(0);
+  return signal > 0 ? std::optional{128 + signal} : std::nullopt;
+}
+
+bool matches(const FailureRule& rule, const Loss& loss) {
+  if (!rule.exit_codes.empty()) {
+    const auto code = exit_code_of(loss);
+    if (!code) return false;
+    const bool is_in = std::ranges::find(rule.exit_codes, *code) != rule.exit_codes.end();
+    if (is_in == rule.is_not_in) return false;
+  }
+  if (rule.causes.empty()) return true;
+  return std::ranges::find(rule.causes, loss.failure.cause) != rule.causes.end();
+}
+
+}  // namespace
+
+Verdict judge(const Pass& pass, const Loss& loss) {
+  for (const FailureRule& rule : pass.job.spec.failure_rules) {
+    if (matches(rule, loss)) return {rule.action, rule.name};
+  }
+  switch (loss.kind) {
+    case LossKind::kFatal:
+      return {RuleAction::kFail, ""};
+    case LossKind::kRetry:
+    case LossKind::kDisruption:
+      return {RuleAction::kRestartFree, ""};
+    case LossKind::kFault:
+      return {RuleAction::kRestart, ""};
+  }
+  return {};
+}
+
+bool exclude_node(Pass& pass, const Failure& failure) {
+  std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
+  const bool is_known = std::ranges::find(nodes, failure.node, &ExcludedNode::name) != nodes.end();
+  if (failure.node.empty() || is_known || nodes.size() >= kExcludedNodesMax) return false;
+  nodes.push_back({failure.node, failure.cause, pass.now});
+  return true;
+}
+
+}  // namespace pawl::core

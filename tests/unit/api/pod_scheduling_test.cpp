@@ -1,0 +1,129 @@
+// What a worker's pod gets besides the user's template: avoided nodes, Kueue's marks, a smaller
+// micro-batch, and names that always fit.
+#include <catch2/catch_test_macros.hpp>
+
+#include "common/api/children.h"
+#include "common/api/contract.h"
+#include "common/api/native_batch.h"
+#include "samples.h"
+#include "trainer-runtime/include/pawl/config.h"
+
+namespace pawl::api {
+namespace {
+
+using nlohmann::json;
+
+json pod_of(const TrainingJob& job) {
+  const Result<json> pod = worker_pod_of(job, 2, 1, 0, {});
+  REQUIRE(pod.has_value());
+  return *pod;
+}
+
+json required_terms(const json& pod) {
+  return pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            ["nodeSelectorTerms"];
+}
+
+json avoided(const std::string& node) {
+  return {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}};
+}
+
+TEST_CASE("pod_scheduling: excluded nodes are kept out of each of the user's terms", "[api][I24]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  CHECK_FALSE(pod_of(job)["spec"].contains("affinity"));
+  job.status.excluded_nodes = {{"node-a", "Error", std::nullopt}, {"node-b", "OOM", std::nullopt}};
+  const json both = {avoided("node-a"), avoided("node-b")};
+  CHECK(required_terms(pod_of(job)) == json::array({{{"matchFields", both}}}));
+
+  const json zone = {{"key", "zone"}, {"operator", "In"}, {"values", {"x"}}};
+  json object = samples::torch_job();
+  object["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+            json::array({{{"matchExpressions", {zone}}}, json::object()});
+  TrainingJob with_terms = samples::observed(object);
+  with_terms.status.excluded_nodes = job.status.excluded_nodes;
+  const json terms = required_terms(pod_of(with_terms));
+  CHECK(terms[0] == json{{"matchExpressions", {zone}}, {"matchFields", both}});
+  CHECK(terms[1] == json::object());  // matches no node, and must not begin to
+}
+
+TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group", "[api][A23]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  job.meta.labels = {{"kueue.x-k8s.io/priority-class", "high"}, {"team", "a"}};
+  json pod = pod_of(job);
+  CHECK(pod["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "high");
+  CHECK_FALSE(pod["metadata"]["labels"].contains("kueue.x-k8s.io/pod-group-name"));
+  CHECK_FALSE(pod["metadata"]["labels"].contains("team"));
+  job.meta.labels["kueue.x-k8s.io/queue-name"] = "research";
+  pod = pod_of(job);
+  CHECK(pod["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research");
+  CHECK(pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] == "mesh-2");
+  CHECK(pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "2");
+}
+
+TEST_CASE("pod_scheduling: scheduling gates and node selectors of the template reach the pod",
+          "[api][A23][D5]") {
+  json object = samples::torch_job();
+  object["spec"]["template"]["spec"]["schedulingGates"] =
+      json::array({{{"name", "example.com/g"}}});
+  object["spec"]["template"]["spec"]["nodeSelector"] = {{"pool", "gpu"}};
+  const json pod = pod_of(samples::observed(object));
+  CHECK(pod["spec"]["schedulingGates"] == json::array({{{"name", "example.com/g"}}}));
+  CHECK(pod["spec"]["nodeSelector"] == json{{"pool", "gpu"}});
+}
+
+TEST_CASE("names: of the longest job name every derived name and label fits in 63 characters",
+          "[api][B24][A25][B9]") {
+  json object = samples::torch_job();
+  const std::string name(kJobNameMax, 'a');
+  object["metadata"]["name"] = name;
+  TrainingJob job = samples::observed(object);
+  job.meta.labels["kueue.x-k8s.io/queue-name"] = "q";
+  CHECK(pod_name(job, 99'999'999, kReplicasMax - 1, 9).size() <= 63);
+  CHECK(child_name(job).size() <= 63);
+  for (const auto& [key, value] : pod_of(job)["metadata"]["labels"].items()) {
+    INFO(key);
+    CHECK(value.get<std::string>().size() <= 63);
+  }
+}
+
+TEST_CASE("native_batch: the defaults are the trainer's own", "[api]") {
+  const NativeBatch batch = native_batch(samples::observed(samples::native_job()));
+  CHECK(batch.global == pawl::BatchConfig{}.global);
+  CHECK(batch.micro == pawl::BatchConfig{}.micro);
+}
+
+TEST_CASE("native_batch: the next micro-batch is lower and divides the global batch",
+          "[api][I26]") {
+  struct Row {
+    NativeBatch batch;
+    std::optional<std::int64_t> next;
+  };
+  const std::vector<Row> rows{{{32, 8}, 4},  {{32, 2}, 1}, {{32, 1}, std::nullopt},
+                              {{30, 15}, 6}, {{7, 7}, 1},  {{24, 6}, 3}};
+  for (const Row& row : rows) {
+    INFO(row.batch.global << "/" << row.batch.micro);
+    CHECK(smaller_micro_batch(row.batch) == row.next);
+  }
+}
+
+TEST_CASE("native_batch: the trainer gets the lower micro-batch and everything else as written",
+          "[api][I26]") {
+  json object = samples::native_job();
+  object["spec"]["runtime"]["config"] = {{"steps", 5}, {"batch", {{"global", 16}, {"micro", 8}}}};
+  TrainingJob job = samples::observed(object);
+  CHECK(json::parse(trainer_config(job)) == object["spec"]["runtime"]["config"]);
+  job.status.micro_batch = 4;
+  const json expected = {{"steps", 5}, {"batch", {{"global", 16}, {"micro", 4}}}};
+  CHECK(json::parse(trainer_config(job)) == expected);
+  for (const json& variable : pod_of(job)["spec"]["containers"][0]["env"]) {
+    if (variable["name"] != kEnvTrainerConfig) continue;
+    CHECK(json::parse(variable["value"].get<std::string>()) == expected);
+  }
+  // The user has lowered it further meanwhile.
+  job.spec.runtime_config_json = R"({"batch":{"global":16,"micro":2}})";
+  CHECK(native_batch(job).micro == 2);
+}
+
+}  // namespace
+}  // namespace pawl::api
