@@ -25,10 +25,15 @@ constexpr char kUsage[] =
     "  --namespace NAME        watch this namespace only; default: all\n"
     "  --launcher-image IMAGE  injected into worker pods with images of their own\n"
     "  --worker-image IMAGE    image of Native jobs that name none\n"
-    "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n";
+    "  --lease NAMESPACE/NAME  of several operators with one lease, one leads; default: no lease,\n"
+    "                          for an operator that is alone\n"
+    "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
+    "  --log-level LEVEL       debug, info, warning or error; default info\n";
+
+constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
-  std::string kubeconfig, ns, launcher_image, worker_image;
+  std::string kubeconfig, ns, launcher_image, worker_image, lease, log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
 
@@ -45,7 +50,9 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
                                 : name == "--namespace"      ? &flags.ns
                                 : name == "--launcher-image" ? &flags.launcher_image
                                 : name == "--worker-image"   ? &flags.worker_image
+                                : name == "--lease"          ? &flags.lease
                                 : name == "--health-address" ? &flags.health_address
+                                : name == "--log-level"      ? &flags.log_level
                                                              : nullptr;
     if (target == nullptr) return fail(Code::kInvalid, "unknown flag " + name);
     if (!value && i + 1 == arguments.size()) return fail(Code::kInvalid, name + " needs a value");
@@ -66,6 +73,33 @@ Result<http::ServerOptions> health_options(const std::string& address) {
   options.address = address.substr(0, colon);
   options.port = static_cast<std::uint16_t>(std::stoi(port));
   return options;
+}
+
+Result<LogLevel> log_level(const std::string& name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return fail(Code::kInvalid,
+              "--log-level must be debug, info, warning or error, not \"" + name + "\"");
+}
+
+// The host's name is the pod's; the rest makes it this process's alone, as its successor in the
+// same pod is another candidate.
+Result<std::optional<leader::LeaseOptions>> lease_options(const std::string& lease) {
+  if (lease.empty()) return std::optional<leader::LeaseOptions>{};
+  const auto slash = lease.find('/');
+  const bool is_path = slash != std::string::npos && slash > 0 && slash + 1 < lease.size() &&
+                       lease.find('/', slash + 1) == std::string::npos;
+  if (!is_path) {
+    return fail(Code::kInvalid, "--lease must be NAMESPACE/NAME, not \"" + lease + "\"");
+  }
+  leader::LeaseOptions options;
+  options.ns = lease.substr(0, slash);
+  options.name = lease.substr(slash + 1);
+  options.identity = os::host_name() + "_" + os::random_hex(4);
+  options.version = kProgramVersion;
+  return std::optional{options};
 }
 
 http::Response answer(const controller::Operator& running, const std::string& path) {
@@ -95,10 +129,15 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   PAWL_TRY(config, flags.kubeconfig.empty() ? kube::in_cluster_config()
                                             : kube::load_kubeconfig(flags.kubeconfig));
   PAWL_TRY(health, health_options(flags.health_address));
-  PAWL_TRY(transport, kube::make_transport(config, clock, {.user_agent = "pawl-operator/0.1.0"}));
+  PAWL_TRY(lease, lease_options(flags.lease));
+  const kube::TransportOptions calls{.user_agent = std::string("pawl-operator/") + kProgramVersion};
+  PAWL_TRY(transport, kube::make_transport(config, clock, calls));
+  PAWL_TRY(lease_transport, kube::make_transport(config, clock, calls));
 
   controller::OperatorOptions options;
   options.ns = flags.ns;
+  options.lease = lease;
+  options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;
   options.children.native_worker_image = flags.worker_image;
   controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
@@ -106,15 +145,19 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
              reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));
            }));
   running.start();
-  log.info("started",
-           {{"server", config.server}, {"namespace", flags.ns}, {"health_port", server->port()}});
+  log.info("started", {{"server", config.server},
+                       {"namespace", flags.ns},
+                       {"health_port", server->port()},
+                       {"lease", flags.lease},
+                       {"identity", lease ? lease->identity : ""}});
 
   const sigset_t signals = stop_signals();
   int signal_number = 0;
   sigwait(&signals, &signal_number);
   log.info("stopping", {{"signal", signal_number}});
-  server.reset();
   running.stop();
+  server.reset();
+  log.info("stopped");
   return 0;
 }
 
@@ -135,8 +178,13 @@ int main(int count, char** values) {
     std::fprintf(stderr, "%s\n%s", flags.error().message.c_str(), kUsage);
     return 2;
   }
+  const auto level = log_level(flags->log_level);
+  if (!level) {
+    std::fprintf(stderr, "%s\n%s", level.error().message.c_str(), kUsage);
+    return 2;
+  }
   const RealClock clock;
-  Log log(clock, os::write_stderr);
+  Log log(clock, os::write_stderr, *level);
   const auto result = run(*flags, clock, log);
   if (result) return *result;
   log.error("cannot_start",

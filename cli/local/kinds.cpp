@@ -15,6 +15,7 @@ const std::vector<Kind>& all_kinds() {
       {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", false, false, false,
        false},
       {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true, true, false, false},
+      {"coordination.k8s.io", "v1", "leases", "Lease", false, false, false, false},
       {"pawl.dev", "v1alpha1", "trainingjobs", "TrainingJob", true, true, true, false},
       {"pawl.dev", "v1alpha1", "workergroups", "WorkerGroup", true, true, true, false},
   };

@@ -24,7 +24,7 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPods, kEvents, kServiceAccounts, kRoles, kRoleBindings,
-    kPodDisruptionBudgets, kTrainingJobs, kWorkerGroups;
+    kPodDisruptionBudgets, kLeases, kTrainingJobs, kWorkerGroups;
 }  // namespace resources
 
 struct ListOptions {

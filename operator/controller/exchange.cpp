@@ -260,9 +260,10 @@ Outcome Exchange::on_orphan(const Result<api::ObjectMeta>& answer,
       label != answer->labels.end() && label->second == action.job_uid && answer->owners.empty();
   if (!is_orphan) return Done{};
   read_uid_ = answer->uid;
-  return send(kube::delete_request(resource_of(action.kind), context_.ns, action.name,
-                                   {.uid = answer->uid}),
-              Stage::kDelete);
+  return send(
+      kube::delete_request(resource_of(action.kind), context_.ns, action.name,
+                           {.uid = answer->uid, .resource_version = answer->resource_version}),
+      Stage::kDelete);
 }
 
 Outcome Exchange::on_confirmed(const Result<api::ObjectMeta>& answer,

@@ -39,6 +39,11 @@ void Inbox::post(Answer answer) {
   wake();
 }
 
+void Inbox::nudge() {
+  const std::lock_guard lock(mutex_);
+  wake();
+}
+
 void Inbox::stop() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;

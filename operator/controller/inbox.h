@@ -57,7 +57,8 @@ class Inbox {
   void post_view(Kind kind, const std::string& resource_version);
   void post_synced(Kind kind, const std::string& resource_version);
   void post(Answer answer);
-  void stop();  // wakes the owner for good
+  void nudge();  // wakes the owner for what is not mail
+  void stop();   // wakes the owner for good
 
   Mail take();
   // Until something is posted, stop() is called, or the time is over. False after stop().

@@ -62,11 +62,14 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       random_(random),
       log_(log),
       inbox_(std::move(inbox)),
-      options_(std::move(options)) {
+      options_(std::move(options)),
+      is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
 }
 
-ControllerLoop::~ControllerLoop() {
+ControllerLoop::~ControllerLoop() { cancel_requests(); }
+
+void ControllerLoop::cancel_requests() {
   for (const auto& [id, flight] : flights_) {
     for (const auto& [action, sent] : flight.sent) transport_.cancel(sent.handle);
   }
@@ -85,7 +88,7 @@ std::string ControllerLoop::metrics() const {
 std::optional<SteadyPoint> ControllerLoop::turn() {
   Mail mail = inbox_->take();
   receive(mail);
-  if (is_synced()) {
+  if (may_plan()) {
     fire_timers();
     for (const JobKey& key : std::exchange(gated_, {})) mark(key);
     while (!queue_.empty() && flights_.size() < options_.runs_max) {
@@ -95,8 +98,12 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
       consider(key);
     }
   }
-  if (timers_.empty()) return std::nullopt;
+  if (timers_.empty() || !may_plan()) return std::nullopt;
   return timers_.begin()->first;
+}
+
+bool ControllerLoop::may_plan() const {
+  return is_leading_ && clock_.steady_now() < lead_until_ && is_synced() && is_caught_up();
 }
 
 void ControllerLoop::receive(Mail& mail) {
@@ -125,6 +132,7 @@ void ControllerLoop::receive(Mail& mail) {
 }
 
 void ControllerLoop::mark(const JobKey& key) {
+  if (!is_leading_) return;  // lead() marks all that is there then
   Keyed& keyed = keyed_[key];
   if (keyed.run != 0) {
     keyed.is_marked = true;
@@ -211,6 +219,9 @@ void ControllerLoop::start(const JobKey& key, const JobEntry& entry, core::Plan 
 
 void ControllerLoop::send_ready(std::uint64_t id, Flight& flight) {
   for (PlanRun::Outgoing& out : flight.run->take_requests()) {
+    // Looked at before each: planning takes time, and a process can be stopped anywhere.
+    if (clock_.steady_now() >= lead_until_) is_leading_ = false;
+    if (!is_leading_) return;
     // The callback may outlive this object: it holds on to the inbox alone.
     auto done = [inbox = inbox_, id, action = out.action,
                  request = out.request](const Result<kube::HttpResponse>& response) {
@@ -232,6 +243,8 @@ void ControllerLoop::finish(std::uint64_t id) {
   for (const Written& written : run.written()) {
     if (written.deleted_uid.empty()) {
       gate_.wrote(key, written.kind, written.resource_version);
+      std::string& newest = written_[static_cast<std::size_t>(written.kind)];
+      if (kube::is_at_least(written.resource_version, newest)) newest = written.resource_version;
     } else {
       gate_.deleted(key, written.deleted_uid);
     }

@@ -29,7 +29,10 @@ struct LoopOptions {
   core::Policy policy;
   std::size_t runs_max = 64;  // plans under way; more keys wait their turn
   std::size_t wave_max = 16;  // requests of one plan under way
+  bool is_standby = false;    // takes in what is posted and plans nothing until lead()
 };
+
+using Views = std::array<std::string, kKinds>;  // resourceVersions
 
 class ControllerLoop {
  public:
@@ -45,6 +48,21 @@ class ControllerLoop {
   // minute.
   SteadyPoint last_contact() const;
   std::string metrics() const;
+
+  // Ends standing by: every job is looked at afresh, as soon as the views have come as far as
+  // `at_least`, the newest that the leader before had seen and written.
+  void lead(const Views& at_least);
+  bool is_caught_up() const;
+  // No request leaves at or after this time; at first there is no limit. A loop that has kept one
+  // back does nothing any more: another may lead.
+  void lead_until(SteadyPoint time) { lead_until_ = time; }
+  std::size_t requests_in_flight() const;
+  void cancel_requests();
+  Views newest() const;
+
+  // A loop that follows another one in this process: its requests are told apart from those that
+  // are still on their way, its counters go on.
+  void follow(const ControllerLoop& other);
 
  private:
   struct Keyed {
@@ -65,6 +83,7 @@ class ControllerLoop {
     std::map<std::size_t, Sent> sent;  // by action
   };
 
+  bool may_plan() const;
   void receive(Mail& mail);
   void mark(const JobKey& key);
   void fire_timers();
@@ -99,6 +118,9 @@ class ControllerLoop {
   std::set<std::pair<SteadyPoint, JobKey>> timers_;
   std::map<std::uint64_t, Flight> flights_;
   std::uint64_t next_run_ = 1;
+  bool is_leading_;
+  SteadyPoint lead_until_ = SteadyPoint::max();
+  Views at_least_, written_;
 };
 
 }  // namespace pawl::controller

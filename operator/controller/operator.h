@@ -1,11 +1,12 @@
-// The operator as one object: informers, the controller thread that owns all state, and the
-// execution of plans, above a Transport. main.cpp runs it in a cluster, `pawl run` above the
-// embedded store, the simulator in virtual time. start() and stop() from one thread; metrics() and
-// is_synced() from any.
+// The operator as one object: informers, the controller thread that owns all state, the election,
+// and the execution of plans, above a Transport. main.cpp runs it in a cluster, `pawl run` above
+// the embedded store and without an election. start() and stop() from one thread; the rest from
+// any.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/api/children.h"
@@ -13,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/kube/transport.h"
+#include "operator/leader/lease.h"
 
 namespace pawl::controller {
 
@@ -22,6 +24,10 @@ struct OperatorOptions {
   int report_seconds = 10;  // how often a running gang reports, at most
   std::chrono::milliseconds numbers_every{
       2'000};  // how often progress is written to a job, at most
+  // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
+  std::optional<leader::LeaseOptions> lease;
+  // Where renewals do not wait behind the requests of a thousand jobs; null: the same transport.
+  kube::Transport* lease_transport = nullptr;
 };
 
 class Operator {
@@ -31,8 +37,9 @@ class Operator {
   ~Operator();  // stops
 
   void start();
+  // A leader ends what is in flight, then gives its lease back; 2 s at most.
   void stop();
-  bool is_synced() const;  // every informer has listed once: /readyz
+  bool is_synced() const;  // every informer has listed once, leader or not: /readyz
   // /healthz: the controller thread has turned in the last 30 s, and every informer has heard of
   // its kind in the last 10 minutes. Some ends of contact heal only by starting anew: another CA,
   // an API server that was set back.

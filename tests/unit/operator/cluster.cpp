@@ -36,7 +36,11 @@ kube::HttpResponse refusal(int status, const char* reason, const char* message) 
 }  // namespace
 
 Cluster::Cluster()
-    : log_(clock, [this](std::string_view line) { log_lines.emplace_back(line); }),
+    : log_(clock,
+           [this](std::string_view line) {
+             log_lines.emplace_back(line);
+             if (on_log) on_log();
+           }),
       store_(clock, Random{7}) {
   start_operator();
 }
@@ -99,12 +103,13 @@ bool Cluster::pump_views() {
   return has_news;
 }
 
-Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request) {
+Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request, Fault what) {
   const bool is_write = request.method != kube::Method::kGet;
   ++requests[summary(request)];
   writes += is_write ? 1 : 0;
-  switch (fault ? fault(request) : Fault::kNone) {
+  switch (what) {
     case Fault::kNone:
+    case Fault::kHold:
       return store_.handle(request);
     case Fault::kLoseReply:
       store_.handle(request);
@@ -125,8 +130,13 @@ Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request) {
 bool Cluster::step() {
   bool has_moved = false;
   for (Waiting& item : std::exchange(waiting_, {})) {
-    item.done(answer(item.request));
     has_moved = true;
+    const Fault what = fault ? fault(item.request) : Fault::kNone;
+    if (what == Fault::kHold) {
+      held.push_back(item.request);
+    } else {
+      item.done(answer(item.request, what));
+    }
   }
   while (store_.collect_garbage() > 0) has_moved = true;
   has_moved = pump_views() || has_moved;

@@ -18,7 +18,8 @@
 
 namespace pawl::test {
 
-enum class Fault { kNone, kLoseReply, kUnavailable, kForbidden, kThrottled };
+// kHold: not answered, and kept in `held`, to arrive when its sender is no longer the leader.
+enum class Fault { kNone, kLoseReply, kUnavailable, kForbidden, kThrottled, kHold };
 
 class Cluster final : public kube::Transport {
  public:
@@ -34,6 +35,9 @@ class Cluster final : public kube::Transport {
   // Until nothing moves; time passes up to `horizon`.
   void settle(std::chrono::seconds horizon = std::chrono::seconds{0});
 
+  // A request that arrives now, whoever sent it.
+  kube::HttpResponse deliver(const kube::HttpRequest& request) { return store_.handle(request); }
+
   // The user and the kubelet, past every fault.
   nlohmann::json call(const kube::HttpRequest& request);
   void create_job(const std::string& name, int replicas = 2, const std::string& kind = "Custom");
@@ -45,6 +49,8 @@ class Cluster final : public kube::Transport {
   void finish_pods();  // ready ones succeed
 
   std::function<Fault(const kube::HttpRequest&)> fault;
+  std::vector<kube::HttpRequest> held;
+  std::function<void()> on_log;        // after each line of the operator's log
   std::set<controller::Kind> lagging;  // views that show nothing new
   bool is_kubelet_on = true;
   std::map<std::string, int> requests;  // "POST pods", by the operator
@@ -61,7 +67,7 @@ class Cluster final : public kube::Transport {
     kube::HttpRequest request;
     Done done;
   };
-  Result<kube::HttpResponse> answer(const kube::HttpRequest& request);
+  Result<kube::HttpResponse> answer(const kube::HttpRequest& request, Fault what);
   bool pump_views();
   void post_events(controller::Kind kind, const std::string& lines);
 
