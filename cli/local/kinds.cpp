@@ -8,13 +8,17 @@ const std::vector<Kind>& all_kinds() {
   static const std::vector<Kind> kinds = {
       // group, version, plural, name, status, generation, custom, returns deleted
       {"", "v1", "pods", "Pod", true, true, false, true},
-      {"", "v1", "events", "Event", false, false, false, false},
+      {"", "v1", "events", "Event", false, false, false, false, NameRule::kPathSegment},
       {"events.k8s.io", "v1", "events", "Event", false, false, false, false},
       {"", "v1", "serviceaccounts", "ServiceAccount", false, false, false, true},
-      {"rbac.authorization.k8s.io", "v1", "roles", "Role", false, false, false, false},
-      {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", false, false, false,
-       false},
-      {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true, true, false, false},
+      {"", "v1", "services", "Service", true, false, false, true, NameRule::kLabel},
+      {"rbac.authorization.k8s.io", "v1", "roles", "Role", false, false, false, false,
+       NameRule::kPathSegment},
+      {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", false, false, false, false,
+       NameRule::kPathSegment},
+      {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true, true, false, false,
+       NameRule::kPathSegment},
+      {"coordination.k8s.io", "v1", "leases", "Lease", false, false, false, false},
       {"pawl.dev", "v1alpha1", "trainingjobs", "TrainingJob", true, true, true, false},
       {"pawl.dev", "v1alpha1", "workergroups", "WorkerGroup", true, true, true, false},
   };
