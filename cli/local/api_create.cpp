@@ -1,73 +1,55 @@
-// The create side of ApiStore: identity, defaults and validation of a new object, and the binding
-// of pods.
+// The create side of ApiStore: identity and admission of a new object, and the binding of pods.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/local/api_admission.h"
+#include "cli/local/api_metadata.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
-#include "common/api/codec.h"
-#include "common/api/validate.h"
 
 namespace pawl::local {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::size_t kGeneratedSuffix = 5;
 constexpr std::size_t kGeneratedPrefixMax = 58;
-constexpr std::size_t kNameMax = 253;
 // Kubernetes' alphabet for generated names: no vowels, so that no words appear.
 constexpr std::string_view kNameAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-constexpr std::int64_t kPodGraceSeconds = 30;
 
-bool is_dns_name(const std::string& name) {
-  const auto is_alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-  };
-  if (name.empty() || name.size() > kNameMax) return false;
-  if (!is_alphanumeric(name.front()) || !is_alphanumeric(name.back())) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [&](char c) { return is_alphanumeric(c) || c == '-' || c == '.'; });
-}
-
-// Adds the members of `defaults` that `target` lacks, object by object.
-void fill_in(nlohmann::json& target, const nlohmann::json& defaults) {
-  for (const auto& [key, value] : defaults.items()) {
-    if (!target.contains(key)) {
-      target[key] = value;
-    } else if (target[key].is_object() && value.is_object()) {
-      fill_in(target[key], value);
-    }
+// The body as an object of this kind and namespace, in the shape that is stored.
+Answer<json> decode_new(const ApiTarget& target, const std::string& body) {
+  const Kind& kind = *target.kind;
+  PAWL_ANSWER(object, parse_body(body));
+  if (text_of(object, "kind") != kind.name || text_of(object, "apiVersion") != api_version(kind)) {
+    return tl::make_unexpected(bad_request("the object provided is unrecognized (must be of type " +
+                                           std::string{kind.name} + " of " + api_version(kind) +
+                                           ")"));
   }
-}
-
-// What the schema of our kinds would do: refuse, then fill in the defaults.
-Answer<nlohmann::json> admit_training_job(const Kind& kind, nlohmann::json object) {
-  const std::string name = meta_text(object, "name");
-  const auto errors = api::validate_training_job(object);
-  if (!errors.empty()) return tl::make_unexpected(invalid(kind, name, errors));
-  const auto job = api::decode_training_job(object);
-  if (!job) return tl::make_unexpected(invalid(kind, name, {{"spec", job.error().message}}));
-  const nlohmann::json defaulted = api::encode_training_job(*job);
-  fill_in(object["spec"], defaulted.value("spec", nlohmann::json::object()));
-  return object;
-}
-
-Answer<nlohmann::json> admit_worker_group(const Kind& kind, nlohmann::json object) {
-  const auto group = api::decode_worker_group(object);
-  if (!group) {
+  json& meta = object["metadata"];
+  if (meta.is_null()) meta = json::object();
+  if (const std::string wrong = wrong_shape_of(meta); !wrong.empty())
+    return tl::make_unexpected(bad_request(wrong));
+  const std::string ns = text_of(meta, "namespace");
+  if (!ns.empty() && ns != target.ns) {
+    return tl::make_unexpected(bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"));
+  }
+  const bool is_strict = target.query_value("fieldValidation") == "Strict";
+  if (const std::string wrong = conform(kind, is_strict, object); !wrong.empty()) {
     return tl::make_unexpected(
-        invalid(kind, meta_text(object, "name"), {{"spec", group.error().message}}));
+        bad_request(std::string{kind.name} + " in version \"" + std::string{kind.version} +
+                    "\" cannot be handled as a " + std::string{kind.name} + ": " + wrong));
   }
+  tidy_metadata(meta);
+  meta["namespace"] = target.ns;
+  for (const char* owned : {"uid", "creationTimestamp", "deletionTimestamp",
+                            "deletionGracePeriodSeconds", "generation"}) {
+    meta.erase(owned);
+  }
+  if (kind.has_status) object.erase("status");
+  fill_in_builtin(kind, object);
   return object;
-}
-
-void prepare_pod(nlohmann::json& pod) {
-  auto& spec = pod["spec"];
-  fill_in(spec, {{"restartPolicy", "Always"},
-                 {"terminationGracePeriodSeconds", kPodGraceSeconds},
-                 {"dnsPolicy", "ClusterFirst"},
-                 {"schedulerName", "default-scheduler"},
-                 {"serviceAccountName", "default"}});
-  pod["status"] = {{"phase", "Pending"}};
 }
 
 }  // namespace
@@ -88,123 +70,112 @@ std::string ApiStore::next_uid() {
   return uid;
 }
 
-Answer<std::string> ApiStore::name_for(const Kind& kind, const nlohmann::json& meta) {
-  std::string name = text_of(meta, "name");
+void ApiStore::generate_name(json& meta) {
   const std::string prefix = text_of(meta, "generateName");
-  if (name.empty() && !prefix.empty()) {
-    name = prefix.substr(0, kGeneratedPrefixMax);
-    for (std::size_t i = 0; i < kGeneratedSuffix; ++i) {
-      name += kNameAlphabet[random_.below(kNameAlphabet.size())];
-    }
+  if (!text_of(meta, "name").empty() || prefix.empty()) return;
+  std::string name = prefix.substr(0, kGeneratedPrefixMax);
+  for (std::size_t i = 0; i < kGeneratedSuffix; ++i) {
+    name += kNameAlphabet[random_.below(kNameAlphabet.size())];
   }
-  if (name.empty()) {
-    return tl::make_unexpected(
-        invalid(kind, "", {{"metadata.name", "Required value: name or generateName is required"}}));
-  }
-  const bool is_free_form = kind.group == "rbac.authorization.k8s.io";
-  if (!is_free_form && !is_dns_name(name)) {
-    return tl::make_unexpected(
-        invalid(kind, name,
-                {{"metadata.name", "Invalid value: \"" + name +
-                                       "\": a lowercase RFC 1123 subdomain must consist of lower "
-                                       "case alphanumeric characters, '-' or '.', and "
-                                       "must start and end with an alphanumeric character"}}));
-  }
-  return name;
+  meta["name"] = std::move(name);
 }
 
-Answer<nlohmann::json> ApiStore::create(const ApiTarget& target, const std::string& body) {
+// Admission: a pod's account stands.
+Verdict ApiStore::check_account(const json& pod) const {
+  const std::string ns = meta_text(pod, "namespace"), name = meta_text(pod, "name");
+  const std::string account = text_of(pod.at("spec"), "serviceAccountName");
+  const Kind& accounts = *find_kind("", "v1", "serviceaccounts");
+  if (account == "default" || store_.find(key_of(accounts, ns, account)) != nullptr) return {};
+  return tl::make_unexpected(forbidden(*find_kind("", "v1", "pods"), name,
+                                       "error looking up service account " + ns + "/" + account +
+                                           ": serviceaccount \"" + account + "\" not found"));
+}
+
+Answer<Object> ApiStore::create(const ApiTarget& target, const std::string& body) {
   const Kind& kind = *target.kind;
-  PAWL_ANSWER(object, parse_body(body));
-  if (text_of(object, "kind") != kind.name || text_of(object, "apiVersion") != api_version(kind)) {
-    return tl::make_unexpected(bad_request("the object provided is unrecognized (must be of type " +
-                                           std::string{kind.name} + " of " + api_version(kind) +
-                                           ")"));
+  if (target.ns.empty()) {
+    return tl::make_unexpected(kind.is_custom ? unknown_path()
+                                              : method_not_allowed(kind, "create"));
   }
-  if (target.ns.empty()) return tl::make_unexpected(method_not_allowed(kind, "create"));
-  if (!object["metadata"].is_object()) object["metadata"] = nlohmann::json::object();
-  auto& meta = object["metadata"];
-  const std::string ns = text_of(meta, "namespace");
-  if (!ns.empty() && ns != target.ns) {
-    return tl::make_unexpected(bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request"));
+  PAWL_ANSWER(object, decode_new(target, body));
+  json& meta = object["metadata"];
+  generate_name(meta);
+  if (kind.plural == "pods") PAWL_VERDICT(check_account(object));
+  const std::string name = text_of(meta, "name");
+  std::vector<api::FieldError> causes;
+  if (name.empty()) {
+    causes.push_back({"metadata.name", "Required value: name or generateName is required"});
+  } else {
+    validate_name(kind, name, causes);
   }
+  validate_metadata(meta, causes);
+  if (!name.empty()) {  // the rules are not asked about an object without a name
+    const auto more = validate_new(kind, object);
+    causes.insert(causes.end(), more.begin(), more.end());
+  }
+  if (!causes.empty()) return tl::make_unexpected(invalid(kind, name, std::move(causes)));
   if (!text_of(meta, "resourceVersion").empty()) {
-    StatusError error;  // the real server gives no reason either
-    error.message = "resourceVersion should not be set on objects to be created";
-    return tl::make_unexpected(error);
-  }
-  PAWL_VERDICT(check_metadata(object));
-  PAWL_ANSWER(name, name_for(kind, meta));
-  meta["name"] = name;
-  meta["namespace"] = target.ns;
-  for (const char* owned :
-       {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
-        "resourceVersion", "selfLink"}) {
-    meta.erase(owned);
-  }
-  if (kind.has_status) object.erase("status");
-  if (kind.plural == "trainingjobs") {
-    PAWL_ANSWER(admitted, admit_training_job(kind, std::move(object)));
-    object = std::move(admitted);
-  } else if (kind.plural == "workergroups") {
-    PAWL_ANSWER(admitted, admit_worker_group(kind, std::move(object)));
-    object = std::move(admitted);
-  } else if (kind.plural == "pods") {
-    prepare_pod(object);
-    const std::string account = text_of(object["spec"], "serviceAccountName");
-    const Kind& accounts = *find_kind("", "v1", "serviceaccounts");
-    if (account != "default" && store_.find(key_of(accounts, target.ns, account)) == nullptr) {
-      return tl::make_unexpected(forbidden(kind, name,
-                                           "error looking up service account " + target.ns + "/" +
-                                               account + ": serviceaccount \"" + account +
-                                               "\" not found"));
-    }
+    return tl::make_unexpected(
+        internal("resourceVersion should not be set on objects to be created"));
   }
   const ObjectKey key = key_of(kind, target.ns, name);
-  if (store_.find(key) != nullptr) return tl::make_unexpected(already_exists(kind, name));
-  object["metadata"]["uid"] = next_uid();
-  object["metadata"]["creationTimestamp"] = format_time(clock_.now());
-  if (kind.has_generation) object["metadata"]["generation"] = 1;
-  return *store_.put(key, std::move(object));
+  if (const Object present = store_.find(key); present != nullptr) {
+    StatusError error = already_exists(kind, name);
+    if (is_deleting(*present)) error.message = "object is being deleted: " + error.message;
+    return tl::make_unexpected(std::move(error));
+  }
+  meta["uid"] = next_uid();
+  meta["creationTimestamp"] = format_time(clock_.now());
+  if (kind.has_generation) meta["generation"] = 1;
+  return put(key, std::move(object));
 }
 
-// What the scheduler does: POST pods/<name>/binding {target: {name: <node>}}.
-Answer<nlohmann::json> ApiStore::bind(const ApiTarget& target, const std::string& body) {
-  PAWL_ANSWER(pod, find(target));
+// What the scheduler does: POST pods/<name>/binding {metadata: {name}, target: {name: <node>}}.
+Answer<json> ApiStore::bind(const ApiTarget& target, const std::string& body) {
   PAWL_ANSWER(binding, parse_body(body));
-  const std::string node =
-      binding.contains("target") ? text_of(binding["target"], "name") : std::string{};
-  if (node.empty()) return tl::make_unexpected(bad_request("target.name is required"));
-  const Kind& kind = *target.kind;
+  if (meta_text(binding, "name") != target.name) {
+    return tl::make_unexpected(bad_request("name in URL does not match name in Binding object"));
+  }
+  const auto place = binding.find("target");
+  const std::string node = place == binding.end() ? std::string{} : text_of(*place, "name");
+  if (node.empty()) return tl::make_unexpected(internal("target.name: Required value"));
+  PAWL_ANSWER(pod, find(target));
   const std::string uid = meta_text(binding, "uid");
   if (!uid.empty() && uid != meta_text(*pod, "uid")) {
-    return tl::make_unexpected(conflict(kind, target.name,
-                                        "Precondition failed: UID in precondition: " + uid +
-                                            ", UID in object meta: " + meta_text(*pod, "uid")));
+    return tl::make_unexpected(
+        conflict(*target.kind, target.name,
+                 "StorageError: invalid object, Code: 4, Key: /registry/pods/" + target.ns + "/" +
+                     target.name +
+                     ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                     "precondition: " +
+                     uid + ", UID in object meta: " + meta_text(*pod, "uid")));
   }
   if (is_deleting(*pod)) {
-    return tl::make_unexpected(
-        conflict(kind, target.name,
-                 "pod " + target.name + " is being deleted, cannot be assigned to a host"));
+    return tl::make_unexpected(binding_conflict(
+        target.name, "pod " + target.name + " is being deleted, cannot be assigned to a host"));
   }
   const std::string assigned = text_of(pod->at("spec"), "nodeName");
   if (!assigned.empty()) {
-    return tl::make_unexpected(
-        conflict(kind, target.name,
-                 "pod " + target.name + " is already assigned to node \"" + assigned + "\""));
+    return tl::make_unexpected(binding_conflict(
+        target.name, "pod " + target.name + " is already assigned to node \"" + assigned + "\""));
   }
-  nlohmann::json next = *pod;
+  json next = *pod;
   next["spec"]["nodeName"] = node;
-  next["status"]["conditions"].push_back({{"type", "PodScheduled"},
-                                          {"status", "True"},
-                                          {"lastTransitionTime", format_time(clock_.now())}});
-  store_.put(key_of(kind, target.ns, target.name), std::move(next));
-  return nlohmann::json{{"kind", "Status"},
-                        {"apiVersion", "v1"},
-                        {"metadata", nlohmann::json::object()},
-                        {"status", "Success"},
-                        {"code", 201}};
+  json& conditions = next["status"]["conditions"];
+  if (conditions.is_null()) conditions = json::array();
+  conditions.erase(
+      std::remove_if(conditions.begin(), conditions.end(),
+                     [](const json& one) { return text_of(one, "type") == "PodScheduled"; }),
+      conditions.end());
+  conditions.push_back({{"type", "PodScheduled"},
+                        {"status", "True"},
+                        {"lastTransitionTime", format_time(clock_.now())}});
+  put(key_of(*target.kind, target.ns, target.name), std::move(next));
+  return json{{"kind", "Status"},
+              {"apiVersion", "v1"},
+              {"metadata", json::object()},
+              {"status", "Success"},
+              {"code", 201}};
 }
 
 }  // namespace pawl::local

@@ -16,11 +16,19 @@ std::string meta_text(const nlohmann::json& object, const char* field) {
   return meta == object.end() ? std::string{} : text_of(*meta, field);
 }
 
-nlohmann::json content_of(const nlohmann::json& object) {
-  nlohmann::json content = object;
-  content.erase("metadata");
-  content.erase("status");
-  return content;
+bool has_same_content(const nlohmann::json& one, const nlohmann::json& other) {
+  const auto is_content = [](const std::string& name) {
+    return name != "metadata" && name != "status";
+  };
+  std::size_t members = 0;
+  for (const auto& [name, value] : one.items()) {
+    if (!is_content(name)) continue;
+    ++members;
+    const auto twin = other.find(name);
+    if (twin == other.end() || *twin != value) return false;
+  }
+  for (const auto& [name, value] : other.items()) members -= is_content(name) ? 1 : 0;
+  return members == 0;
 }
 
 bool has_any_finalizer(const nlohmann::json& object) {
@@ -31,7 +39,9 @@ bool has_any_finalizer(const nlohmann::json& object) {
 bool has_finalizer(const nlohmann::json& object, const std::string& finalizer) {
   if (!has_any_finalizer(object)) return false;
   const auto& all = object.at("metadata").at("finalizers");
-  return std::find(all.begin(), all.end(), nlohmann::json(finalizer)) != all.end();
+  return std::any_of(all.begin(), all.end(), [&](const nlohmann::json& one) {
+    return one.is_string() && one.get_ref<const std::string&>() == finalizer;
+  });
 }
 
 void drop_finalizer(nlohmann::json& object, const std::string& finalizer) {
@@ -65,33 +75,6 @@ Answer<nlohmann::json> parse_body(const std::string& body) {
     return tl::make_unexpected(bad_request("the body of the request is not a JSON object"));
   }
   return parsed;
-}
-
-Verdict check_metadata(const nlohmann::json& object) {
-  const auto refuse = [](const std::string& field, const char* shape) {
-    return tl::make_unexpected(bad_request("metadata." + field + ": must be " + shape));
-  };
-  const auto& meta = object.at("metadata");
-  if (!meta.is_object()) return tl::make_unexpected(bad_request("metadata: must be an object"));
-  const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
-  for (const char* field : {"labels", "annotations"}) {
-    if (!meta.contains(field)) continue;
-    const auto& map = meta.at(field);
-    if (!map.is_object() || !std::all_of(map.begin(), map.end(), is_text))
-      return refuse(field, "a map of strings");
-  }
-  if (meta.contains("finalizers")) {
-    const auto& list = meta.at("finalizers");
-    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_text))
-      return refuse("finalizers", "a list of strings");
-  }
-  if (meta.contains("ownerReferences")) {
-    const auto& list = meta.at("ownerReferences");
-    const auto is_object = [](const nlohmann::json& value) { return value.is_object(); };
-    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_object))
-      return refuse("ownerReferences", "a list of objects");
-  }
-  return {};
 }
 
 ObjectKey key_of(const Kind& kind, const nlohmann::json& object) {

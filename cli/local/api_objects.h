@@ -15,8 +15,8 @@ namespace pawl::local {
 // "" where the field is absent or no string.
 std::string text_of(const nlohmann::json& object, const char* field);
 std::string meta_text(const nlohmann::json& object, const char* field);
-// The object's own content: without metadata and status. What a generation counts.
-nlohmann::json content_of(const nlohmann::json& object);
+// Whether two versions differ in metadata and status at most. What a generation does not count.
+bool has_same_content(const nlohmann::json& one, const nlohmann::json& other);
 bool has_finalizer(const nlohmann::json& object, const std::string& finalizer);
 bool has_any_finalizer(const nlohmann::json& object);
 void drop_finalizer(nlohmann::json& object, const std::string& finalizer);
@@ -26,9 +26,6 @@ void raise_generation(nlohmann::json& object);
 std::optional<std::uint64_t> parse_revision(const std::string& text);
 // The body of a request as a JSON object; 400 otherwise.
 Answer<nlohmann::json> parse_body(const std::string& body);
-// 400 where metadata has not the shapes that the rest of the code reads: maps of strings, lists of
-// owners and finalizers.
-Verdict check_metadata(const nlohmann::json& object);
 ObjectKey key_of(const Kind& kind, const nlohmann::json& object);
 
 inline constexpr char kFinalizerOrphan[] = "orphan";

@@ -1,147 +1,192 @@
-// The write side of ApiStore for what exists: merge patches of an object or of its status, under
-// optimistic locks.
+// The write side of ApiStore for what exists: merge patches of an object, of its status or of its
+// scale, under optimistic locks.
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/local/api_admission.h"
+#include "cli/local/api_metadata.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
-#include "common/api/codec.h"
-#include "common/api/validate.h"
 
 namespace pawl::local {
 namespace {
 
+using nlohmann::json;
+
 constexpr char kMergePatch[] = "application/merge-patch+json";
 
-// Fields of metadata that nobody writes: absent in the result means unchanged, another value is
-// refused.
-constexpr const char* kImmutableMeta[] = {"uid", "creationTimestamp", "deletionTimestamp",
-                                          "deletionGracePeriodSeconds"};
+// The metadata that the patch leads to.
+Answer<json> patched_metadata(const json& before, const json& patch) {
+  json meta = before.at("metadata");
+  if (const auto change = patch.find("metadata"); change != patch.end()) {
+    meta.merge_patch(*change);
+    if (meta.is_null()) meta = json::object();
+  }
+  if (const std::string wrong = wrong_shape_of(meta); !wrong.empty())
+    return tl::make_unexpected(invalid_patch(wrong));
+  return meta;
+}
 
-Verdict check_identity(const Kind& kind, const nlohmann::json& before,
-                       const nlohmann::json& after) {
-  const std::string name = meta_text(before, "name");
-  if (meta_text(after, "name") != name) {
-    return tl::make_unexpected(bad_request("the name of the object (" + meta_text(after, "name") +
+// Name, then the optimistic lock, then the namespace: in the order of the real server.
+Verdict check_identity(const Kind& kind, const json& old_meta, const json& meta) {
+  const std::string name = text_of(old_meta, "name"), new_name = text_of(meta, "name");
+  if (new_name.empty()) {
+    return tl::make_unexpected(bad_request("the name of the object (" + name +
+                                           " based on URL) was undeterminable: name must be "
+                                           "provided"));
+  }
+  if (new_name != name) {
+    return tl::make_unexpected(bad_request("the name of the object (" + new_name +
                                            ") does not match the name on the URL (" + name + ")"));
   }
-  if (meta_text(after, "namespace") != meta_text(before, "namespace")) {
-    return tl::make_unexpected(bad_request(
-        "the namespace of the object (" + meta_text(after, "namespace") +
-        ") does not match the namespace on the request (" + meta_text(before, "namespace") + ")"));
+  const std::string version = text_of(meta, "resourceVersion");
+  if (!version.empty() && !parse_revision(version)) {
+    return tl::make_unexpected(
+        internal("strconv.ParseUint: parsing \"" + version + "\": invalid syntax"));
   }
-  const std::string version = meta_text(after, "resourceVersion");
-  if (!version.empty() && version != meta_text(before, "resourceVersion")) {
+  if (!version.empty() && version != text_of(old_meta, "resourceVersion"))
     return tl::make_unexpected(modified_meanwhile(kind, name));
+  const std::string ns = text_of(meta, "namespace");
+  if (!ns.empty() && ns != text_of(old_meta, "namespace")) {
+    return tl::make_unexpected(bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"));
   }
   return {};
 }
 
-// Gives the server's own fields back their values.
-Verdict keep_metadata(const Kind& kind, const nlohmann::json& before, nlohmann::json& after) {
-  const auto& old_meta = before.at("metadata");
-  auto& meta = after["metadata"];
-  for (const char* field : kImmutableMeta) {
-    if (!meta.contains(field) && old_meta.contains(field)) meta[field] = old_meta[field];
-    if (meta.contains(field) && (!old_meta.contains(field) || meta[field] != old_meta[field])) {
-      return tl::make_unexpected(
-          invalid(kind, meta_text(before, "name"),
-                  {{std::string{"metadata."} + field,
-                    "Invalid value: " + meta[field].dump() + ": field is immutable"}}));
-    }
-  }
-  for (const char* field : {"generation", "resourceVersion"}) {
+// Gives the server's own fields back their values; what a client may not write is a cause.
+void keep_metadata(const json& old_meta, json& meta, std::vector<api::FieldError>& causes) {
+  for (const char* field : {"namespace", "creationTimestamp", "generation", "resourceVersion"}) {
     meta.erase(field);
     if (old_meta.contains(field)) meta[field] = old_meta[field];
   }
-  return {};
-}
-
-Verdict check_finalizers(const Kind& kind, const nlohmann::json& before,
-                         const nlohmann::json& after) {
-  if (!is_deleting(before) || !has_any_finalizer(after)) return {};
-  for (const auto& finalizer : after.at("metadata").at("finalizers")) {
-    if (has_finalizer(before, finalizer.get<std::string>())) continue;
-    return tl::make_unexpected(invalid(kind, meta_text(before, "name"),
-                                       {{"metadata.finalizers",
-                                         "Forbidden: no new finalizers can be added if the object "
-                                         "is being deleted, found new finalizers [" +
-                                             finalizer.dump() + "]"}}));
-  }
-  return {};
-}
-
-Verdict validate_change(const Kind& kind, bool is_status, const nlohmann::json& before,
-                        const nlohmann::json& after) {
-  std::vector<api::FieldError> errors;
-  if (kind.plural == "trainingjobs") {
-    if (!is_status) {
-      nlohmann::json written = after;
-      written.erase("status");
-      errors = api::validate_training_job(written);
+  // Once it is set nobody clears it.
+  if (old_meta.contains("deletionTimestamp"))
+    meta["deletionTimestamp"] = old_meta["deletionTimestamp"];
+  for (const char* field : {"uid", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
+    if (!meta.contains(field) && old_meta.contains(field)) meta[field] = old_meta[field];
+    if (meta.contains(field) && (!old_meta.contains(field) || meta[field] != old_meta[field])) {
+      causes.push_back({std::string{"metadata."} + field,
+                        "Invalid value: " + meta[field].dump() + ": field is immutable"});
     }
-    if (errors.empty()) errors = api::validate_training_job_update(before, after);
-  } else if (kind.plural == "workergroups") {
-    const auto group = api::decode_worker_group(after);
-    if (!group) errors.push_back({is_status ? "status" : "spec", group.error().message});
-    if (errors.empty()) errors = api::validate_worker_group_update(before, after);
-  } else if (kind.plural == "pods" && !is_status && before.at("spec") != after.at("spec")) {
-    errors.push_back(
-        {"spec",
-         "Forbidden: pod updates may not change fields other than "
-         "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-         "`spec.tolerations` (only additions to existing tolerations),"
-         "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
-         "negative)"});
   }
-  if (errors.empty()) return {};
-  return tl::make_unexpected(invalid(kind, meta_text(before, "name"), std::move(errors)));
+}
+
+void check_finalizers(const json& before, const json& meta, std::vector<api::FieldError>& causes) {
+  if (!is_deleting(before) || !meta.contains("finalizers")) return;
+  std::string fresh;
+  for (const auto& finalizer : meta.at("finalizers")) {
+    if (has_finalizer(before, finalizer.get<std::string>())) continue;
+    fresh += (fresh.empty() ? "" : ", ") + finalizer.dump();
+  }
+  if (fresh.empty()) return;
+  causes.push_back({"metadata.finalizers",
+                    "Forbidden: no new finalizers can be added if the object is being deleted, "
+                    "found new finalizers []string{" +
+                        fresh + "}"});
 }
 
 }  // namespace
 
-Answer<nlohmann::json> ApiStore::patch(const ApiTarget& target, const kube::HttpRequest& request) {
-  const Kind& kind = *target.kind;
-  if (request.content_type.substr(0, request.content_type.find(';')) != kMergePatch) {
+Answer<Object> ApiStore::patch(const ApiTarget& target, const kube::HttpRequest& request) {
+  if (request.content_type.substr(0, request.content_type.find(';')) != kMergePatch)
     return tl::make_unexpected(unsupported_media_type(request.content_type));
-  }
-  PAWL_ANSWER(patch, parse_body(request.body));
   PAWL_ANSWER(before, find(target));
-  nlohmann::json after = *before;
-  after.merge_patch(patch);
-  PAWL_VERDICT(check_metadata(after));
-  PAWL_VERDICT(check_identity(kind, *before, after));
-  const bool is_status = target.subresource == "status";
-  if (is_status) {
-    // A status patch writes status and nothing else.
-    nlohmann::json next = *before;
-    next.erase("status");
-    if (after.contains("status") && !after["status"].is_null()) next["status"] = after["status"];
-    after = std::move(next);
-  } else {
-    PAWL_VERDICT(keep_metadata(kind, *before, after));
-    if (kind.has_status) {
-      after.erase("status");
-      if (before->contains("status")) after["status"] = before->at("status");
-    }
-    PAWL_VERDICT(check_finalizers(kind, *before, after));
+  const json patch = json::parse(request.body, nullptr, false);
+  if (!patch.is_object()) {
+    return tl::make_unexpected(
+        bad_request("error decoding patch: the body of the request is not a JSON object"));
   }
-  // Without a difference nothing is written: no event, the same resourceVersion.
-  if (after == *before) return *before;
-  PAWL_VERDICT(validate_change(kind, is_status, *before, after));
-  if (!is_status && kind.has_generation && content_of(after) != content_of(*before))
-    raise_generation(after);
-  return *write(kind, std::move(after));
+  if (target.subresource == "scale") return patch_scale(target, before, patch);
+  PAWL_ANSWER(meta, patched_metadata(*before, patch));
+  PAWL_VERDICT(check_identity(*target.kind, before->at("metadata"), meta));
+  if (target.subresource == "status") return patch_status(target, before, patch, std::move(meta));
+  return patch_object(target, before, patch, std::move(meta));
 }
 
-// Stores the object, or removes it if that was the last thing its deletion waited for.
-Object ApiStore::write(const Kind& kind, nlohmann::json object) {
-  const ObjectKey key = key_of(kind, object);
-  const auto& meta = object.at("metadata");
-  const bool is_grace_over = meta.value("deletionGracePeriodSeconds", std::int64_t{0}) == 0;
-  if (is_deleting(object) && !has_any_finalizer(object) && is_grace_over) {
-    return store_.remove(key, std::move(object));
+// Everything but the status.
+Answer<Object> ApiStore::patch_object(const ApiTarget& target, const Object& before,
+                                      const json& patch, json meta) {
+  const Kind& kind = *target.kind;
+  json after = *before;
+  json status;
+  if (kind.has_status && after.contains("status")) {
+    status = std::move(after["status"]);
+    after.erase("status");
   }
-  return store_.put(key, std::move(object));
+  after.erase("metadata");
+  for (const auto& [name, value] : patch.items()) {
+    if (name == "metadata" || (name == "status" && kind.has_status)) continue;
+    after.merge_patch({{name, value}});
+  }
+  after["metadata"] = std::move(meta);
+  const bool is_strict = target.query_value("fieldValidation") == "Strict";
+  if (const std::string wrong = conform(kind, is_strict, after); !wrong.empty())
+    return tl::make_unexpected(invalid_patch(wrong));
+  if (!status.is_null()) after["status"] = std::move(status);
+  return change(kind, before, std::move(after), false);
+}
+
+// The status, and with Kubernetes' own kinds the metadata too.
+Answer<Object> ApiStore::patch_status(const ApiTarget& target, const Object& before,
+                                      const json& patch, json meta) {
+  const Kind& kind = *target.kind;
+  json after = *before;
+  if (const auto wanted = patch.find("status"); wanted != patch.end()) {
+    json status = after.value("status", json());
+    status.merge_patch(*wanted);
+    conform_status(kind, status);
+    if (status.is_null()) {
+      after.erase("status");
+    } else {
+      after["status"] = std::move(status);
+    }
+  }
+  if (!kind.is_custom) {
+    const json& old_meta = before->at("metadata");
+    if (kind.plural == "pods") {
+      meta.erase("ownerReferences");
+      if (old_meta.contains("ownerReferences"))
+        meta["ownerReferences"] = old_meta["ownerReferences"];
+    }
+    after["metadata"] = std::move(meta);
+  }
+  return change(kind, before, std::move(after), true);
+}
+
+Answer<Object> ApiStore::change(const Kind& kind, const Object& before, json after,
+                                bool is_status) {
+  json& meta = after["metadata"];
+  std::vector<api::FieldError> causes;
+  if (!is_status || !kind.is_custom) {
+    tidy_metadata(meta);
+    keep_metadata(before->at("metadata"), meta, causes);
+    check_finalizers(*before, meta, causes);
+    if (meta != before->at("metadata")) validate_metadata(meta, causes);
+  }
+  // Without a difference nothing is written: no event, the same resourceVersion.
+  if (causes.empty() && after == *before) return before;
+  auto more = validate_change(kind, is_status, *before, after);
+  causes.insert(causes.end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
+  if (!causes.empty())
+    return tl::make_unexpected(invalid(kind, text_of(meta, "name"), std::move(causes)));
+  if (!is_status && kind.has_generation && !has_same_content(after, *before))
+    raise_generation(after);
+  return write(kind, before, std::move(after));
+}
+
+// Stores the object, or removes it if that was the last thing its deletion waited for. Then the
+// answer is what would have been stored, and the watchers see what was.
+Object ApiStore::write(const Kind& kind, const Object& before, json after) {
+  const ObjectKey key = key_of(kind, *before);
+  const auto& meta = before->at("metadata");
+  const bool is_grace_over = meta.value("deletionGracePeriodSeconds", std::int64_t{0}) == 0;
+  if (is_deleting(*before) && !has_any_finalizer(after) && is_grace_over) {
+    take(key, *before);
+    return std::make_shared<const json>(std::move(after));
+  }
+  return put(key, std::move(after));
 }
 
 }  // namespace pawl::local

@@ -79,13 +79,17 @@ bool is_field_supported(const Kind& kind, const std::string& path) {
   return kind.plural == "pods" && (path == "spec.nodeName" || path == "status.phase");
 }
 
-std::string field_of(const nlohmann::json& object, const std::string& path) {
+// "" where it is absent or no string.
+std::string_view field_of(const nlohmann::json& object, const std::vector<std::string>& path) {
   const nlohmann::json* place = &object;
-  for (const std::string& step : split(path, '.')) {
-    if (!place->is_object() || !place->contains(step)) return {};
-    place = &(*place)[step];
+  for (const std::string& step : path) {
+    if (!place->is_object()) return {};
+    const auto member = place->find(step);
+    if (member == place->end()) return {};
+    place = &*member;
   }
-  return place->is_string() ? place->get<std::string>() : std::string{};
+  return place->is_string() ? std::string_view{place->get_ref<const std::string&>()}
+                            : std::string_view{};
 }
 
 }  // namespace
@@ -181,22 +185,25 @@ Result<Selector> Selector::parse(const Kind& kind, const std::string& labels,
       return fail(Code::kInvalid, "field label not supported: " + requirement.key);
     }
     selector.fields_.push_back(
-        {requirement.key, requirement.values.front(), requirement.is_negated});
+        {split(requirement.key, '.'), requirement.values.front(), requirement.is_negated});
   }
   return selector;
 }
 
 bool Selector::matches(const nlohmann::json& object) const {
-  const nlohmann::json none = nlohmann::json::object();
+  static const nlohmann::json none = nlohmann::json::object();
+  if (is_everything()) return true;
   const nlohmann::json& meta = object.at("metadata");
-  const nlohmann::json& labels = meta.contains("labels") ? meta.at("labels") : none;
+  const auto found = meta.find("labels");
+  const nlohmann::json& labels = found == meta.end() ? none : *found;
   for (const Requirement& requirement : labels_) {
     const auto label = labels.find(requirement.key);
     const bool has_label = label != labels.end();
     bool is_match = has_label;
     if (!requirement.is_presence && has_label) {
       const auto& values = requirement.values;
-      is_match = std::find(values.begin(), values.end(), label->get<std::string>()) != values.end();
+      is_match = std::find(values.begin(), values.end(), label->get_ref<const std::string&>()) !=
+                 values.end();
     }
     if (is_match == requirement.is_negated) return false;
   }

@@ -45,7 +45,7 @@ class Selector {
     bool is_presence = false;  // key, !key
   };
   struct FieldRequirement {
-    std::string path;  // "metadata.name"
+    std::vector<std::string> path;  // metadata, name
     std::string value;
     bool is_negated = false;
   };

@@ -1,6 +1,8 @@
 #include "cli/local/api_status.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace pawl::local {
 namespace {
@@ -13,6 +15,34 @@ StatusError about(const Kind& kind, const std::string& name, int code, const std
   error.group = std::string{kind.group};
   error.kind = std::string{kind.plural};
   return error;
+}
+
+// "field: message", several in brackets, each once.
+std::string sentence_of(const std::vector<api::FieldError>& causes) {
+  std::vector<std::string> sentences;
+  for (const api::FieldError& cause : causes) {
+    std::string sentence = cause.field + ": " + cause.message;
+    if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
+      sentences.push_back(std::move(sentence));
+  }
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : ", ") + sentence;
+  return sentences.size() > 1 ? "[" + text + "]" : text;
+}
+
+// The reason is told apart by the words that each kind of cause begins with.
+const char* reason_of(const api::FieldError& cause) {
+  constexpr std::pair<std::string_view, const char*> kReasons[] = {
+      {"Required value", "FieldValueRequired"},
+      {"must be set", "FieldValueRequired"},
+      {"Forbidden", "FieldValueForbidden"},
+      {"Unsupported value", "FieldValueNotSupported"},
+      {"Too large resource version", "ResourceVersionTooLarge"},
+  };
+  for (const auto& [begin, reason] : kReasons) {
+    if (cause.message.starts_with(begin)) return reason;
+  }
+  return "FieldValueInvalid";
 }
 
 }  // namespace
@@ -50,17 +80,50 @@ StatusError modified_meanwhile(const Kind& kind, const std::string& name) {
                   "and try again");
 }
 
+StatusError precondition_failed(const Kind& kind, const std::string& name, const std::string& why) {
+  StatusError error = about(kind, name, 409, "Conflict");
+  error.kind = std::string{kind.name};
+  error.message =
+      "Operation cannot be fulfilled on " + qualified_name(kind) + " \"" + name + "\": " + why;
+  return error;
+}
+
+StatusError binding_conflict(const std::string& pod, const std::string& why) {
+  StatusError error;
+  error.code = 409;
+  error.reason = "Conflict";
+  error.name = pod;
+  error.kind = "pods/binding";
+  error.message = "Operation cannot be fulfilled on pods/binding \"" + pod + "\": " + why;
+  return error;
+}
+
 StatusError invalid(const Kind& kind, const std::string& name,
                     std::vector<api::FieldError> causes) {
   StatusError error = about(kind, name, 422, "Invalid");
   error.kind = std::string{kind.name};
-  std::string text;
-  for (const api::FieldError& cause : causes) {
-    text.append(text.empty() ? "" : ", ").append(cause.field).append(": ").append(cause.message);
-  }
-  if (causes.size() > 1) text = "[" + text + "]";
-  error.message = qualified_name(kind) + " \"" + name + "\" is invalid: " + text;
+  error.message = qualified_name(kind) + " \"" + name + "\" is invalid: " + sentence_of(causes);
   error.causes = std::move(causes);
+  return error;
+}
+
+StatusError invalid_options(const std::string& kind, api::FieldError cause) {
+  StatusError error;
+  error.code = 422;
+  error.reason = "Invalid";
+  error.group = "meta.k8s.io";
+  error.kind = kind;
+  error.causes.push_back(std::move(cause));
+  error.message = kind + ".meta.k8s.io \"\" is invalid: " + sentence_of(error.causes);
+  return error;
+}
+
+StatusError invalid_patch(const std::string& why) {
+  StatusError error;
+  error.code = 422;
+  error.reason = "Invalid";
+  error.causes.push_back({"patch", "Invalid value: " + why});
+  error.message = " \"\" is invalid: " + sentence_of(error.causes);
   return error;
 }
 
@@ -68,6 +131,12 @@ StatusError bad_request(const std::string& message) {
   StatusError error;
   error.code = 400;
   error.reason = "BadRequest";
+  error.message = message;
+  return error;
+}
+
+StatusError internal(const std::string& message) {
+  StatusError error;
   error.message = message;
   return error;
 }
@@ -80,10 +149,25 @@ StatusError expired(const std::string& message) {
   return error;
 }
 
+StatusError too_large_revision(const std::string& asked, const std::string& current) {
+  StatusError error;
+  error.code = 504;
+  error.reason = "Timeout";
+  error.message = "Timeout: Too large resource version: " + asked + ", current: " + current;
+  error.causes.push_back({"", "Too large resource version"});
+  error.retry_after_seconds = 1;
+  return error;
+}
+
 StatusError method_not_allowed(const Kind& kind, const std::string& verb) {
-  StatusError error = about(kind, "", 405, "MethodNotAllowed");
+  StatusError error;
+  if (kind.is_custom) error = about(kind, "", 405, "MethodNotAllowed");
+  error.code = 405;
+  error.reason = "MethodNotAllowed";
   error.message =
-      verb + " is not supported on resources of kind \"" + qualified_plural(kind) + "\"";
+      kind.is_custom
+          ? verb + " is not supported on resources of kind \"" + qualified_plural(kind) + "\""
+          : "the server does not allow this method on the requested resource";
   return error;
 }
 
@@ -124,9 +208,11 @@ nlohmann::json encode_status(const StatusError& error) {
   if (!error.kind.empty()) details["kind"] = error.kind;
   if (!error.uid.empty()) details["uid"] = error.uid;
   for (const api::FieldError& cause : error.causes) {
-    details["causes"].push_back(
-        {{"reason", "FieldValueInvalid"}, {"message", cause.message}, {"field", cause.field}});
+    nlohmann::json entry = {{"reason", reason_of(cause)}, {"message", cause.message}};
+    if (!cause.field.empty()) entry["field"] = cause.field;
+    details["causes"].push_back(std::move(entry));
   }
+  if (error.retry_after_seconds > 0) details["retryAfterSeconds"] = error.retry_after_seconds;
   if (!details.empty()) body["details"] = std::move(details);
   return body;
 }

@@ -8,18 +8,24 @@
 namespace pawl::local {
 namespace {
 
+std::string event_line(const char* type, const std::string& object) {
+  std::string line = "{\"type\":\"";
+  line.reserve(object.size() + 32);
+  line.append(type).append("\",\"object\":").append(object).append("}\n");
+  return line;
+}
+
 std::string event_line(const char* type, const nlohmann::json& object) {
-  const nlohmann::json event = {{"type", type}, {"object", object}};
-  return event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return event_line(type, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 // An object that begins to match a selector appears as ADDED, one that ceases to as DELETED.
 std::string event_of(const Watch& watch, const Change& change) {
   const bool was_shown = change.before != nullptr && watch.selector.matches(*change.before);
   const bool is_shown = !change.is_deletion && watch.selector.matches(*change.after);
-  if (is_shown) return event_line(was_shown ? "MODIFIED" : "ADDED", *change.after);
+  if (is_shown) return event_line(was_shown ? "MODIFIED" : "ADDED", text_of(change));
   if (!was_shown) return {};
-  if (change.is_deletion) return event_line("DELETED", *change.after);
+  if (change.is_deletion) return event_line("DELETED", text_of(change));
   // It carries the last state that matched, at the revision of the change.
   nlohmann::json last = *change.before;
   last["metadata"]["resourceVersion"] = std::to_string(change.revision);
@@ -27,6 +33,14 @@ std::string event_of(const Watch& watch, const Change& change) {
 }
 
 }  // namespace
+
+const std::string& text_of(const Change& change) {
+  if (change.text.empty()) {
+    // Whatever bytes a client stored come back as valid UTF-8.
+    change.text = change.after->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  return change.text;
+}
 
 bool ApiStore::is_watch(const kube::HttpRequest& request) {
   if (request.method != kube::Method::kGet) return false;
@@ -43,8 +57,9 @@ Answer<Watch> ApiStore::begin_watch(const kube::HttpRequest& request) const {
   const std::string version = target->query_value("resourceVersion");
   const auto revision = parse_revision(version.empty() ? "0" : version);
   if (!revision) {
-    return tl::make_unexpected(
-        bad_request("resourceVersion: Invalid value: \"" + version + "\": invalid"));
+    return tl::make_unexpected(internal("resourceVersion: Invalid value: \"" + version +
+                                        "\": strconv.ParseUint: parsing \"" + version +
+                                        "\": invalid syntax"));
   }
   Watch watch;
   watch.kind = target->kind;
@@ -62,12 +77,12 @@ std::string ApiStore::read_watch(Watch& watch, std::uint64_t until) const {
   std::string lines;
   if (watch.is_over) return lines;
   if (watch.is_starting) {
-    const auto objects = store_.objects_at(*watch.kind, until);
-    if (!objects) return lines;  // a server that lags beyond its own history shows nothing yet
-    for (const auto& [key, object] : *objects) {
-      if (!watch.ns.empty() && key.ns != watch.ns) continue;
-      if (watch.selector.matches(*object)) lines += event_line("ADDED", *object);
-    }
+    const bool is_known =
+        store_.visit_at(*watch.kind, watch.ns, until, [&](const ObjectKey&, const Object& object) {
+          if (watch.selector.matches(*object)) lines += event_line("ADDED", *object);
+          return true;
+        });
+    if (!is_known) return lines;  // a server that lags beyond its own history shows nothing yet
     watch.revision = until;
     watch.is_starting = false;
     return lines;
@@ -79,15 +94,13 @@ std::string ApiStore::read_watch(Watch& watch, std::uint64_t until) const {
         encode_status(expired("too old resource version: " + std::to_string(watch.revision) + " (" +
                               std::to_string(store_.compacted()) + ")")));
   }
-  const auto& history = store_.history();
-  auto change = std::upper_bound(
-      history.begin(), history.end(), watch.revision,
-      [](std::uint64_t revision, const Change& c) { return revision < c.revision; });
-  for (; change != history.end() && change->revision <= until; ++change) {
-    if (change->key.group != watch.kind->group || change->key.plural != watch.kind->plural)
-      continue;
-    if (!watch.ns.empty() && change->key.ns != watch.ns) continue;
-    lines += event_of(watch, *change);
+  const auto& changes = store_.history_of(*watch.kind);
+  auto at = std::upper_bound(
+      changes.begin(), changes.end(), watch.revision,
+      [](std::uint64_t revision, const Change* change) { return revision < change->revision; });
+  for (; at != changes.end() && (*at)->revision <= until; ++at) {
+    if (!watch.ns.empty() && (*at)->key.ns != watch.ns) continue;
+    lines += event_of(watch, **at);
   }
   watch.revision = std::max(watch.revision, until);
   return lines;

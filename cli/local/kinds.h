@@ -9,6 +9,9 @@
 
 namespace pawl::local {
 
+// What metadata.name may be.
+enum class NameRule { kSubdomain, kLabel, kPathSegment };
+
 struct Kind {
   std::string_view group;  // "" for core
   std::string_view version;
@@ -18,6 +21,7 @@ struct Kind {
   bool has_generation;   // metadata.generation
   bool is_custom;        // served from a CRD
   bool returns_deleted;  // DELETE answers with the last object, not with a Status
+  NameRule name_rule = NameRule::kSubdomain;
   bool operator==(const Kind& other) const {
     return plural == other.plural && group == other.group;
   }

@@ -16,16 +16,27 @@ Object ObjectStore::find(const ObjectKey& key) const {
   return found == objects_.end() ? nullptr : found->second;
 }
 
+const std::deque<const Change*>& ObjectStore::history_of(const Kind& kind) const {
+  static const std::deque<const Change*> none;
+  const auto found = history_of_.find({kind.group, kind.plural});
+  return found == history_of_.end() ? none : found->second;
+}
+
 Object ObjectStore::record(const ObjectKey& key, nlohmann::json object, bool is_deletion) {
   ++revision_;
   object["metadata"]["resourceVersion"] = std::to_string(revision_);
   auto version = std::make_shared<const nlohmann::json>(std::move(object));
   history_.push_back(Change{revision_, key, find(key), version, is_deletion});
-  while (history_.size() > history_max_) {
-    compacted_ = history_.front().revision;
-    history_.pop_front();
-  }
+  history_of_[{key.group, key.plural}].push_back(&history_.back());
+  while (history_.size() > history_max_) forget_oldest();
   return version;
+}
+
+void ObjectStore::forget_oldest() {
+  const Change& oldest = history_.front();
+  compacted_ = oldest.revision;
+  history_of_[{oldest.key.group, oldest.key.plural}].pop_front();
+  history_.pop_front();
 }
 
 Object ObjectStore::put(const ObjectKey& key, nlohmann::json object) {
@@ -41,28 +52,47 @@ Object ObjectStore::remove(const ObjectKey& key, nlohmann::json last) {
   return version;
 }
 
-std::optional<std::map<ObjectKey, Object>> ObjectStore::objects_at(const Kind& kind,
-                                                                   std::uint64_t revision) const {
-  if (revision < compacted_) return std::nullopt;
-  std::map<ObjectKey, Object> objects;
-  for (const auto& [key, object] : objects_) {
-    if (key.group == kind.group && key.plural == kind.plural) objects.emplace(key, object);
+void ObjectStore::visit_now(const Kind& kind, const std::string& ns, const Visit& visit) const {
+  for (auto at = objects_.lower_bound(key_of(kind, ns, "")); at != objects_.end(); ++at) {
+    const ObjectKey& key = at->first;
+    if (key.group != kind.group || key.plural != kind.plural) return;
+    if (!ns.empty() && key.ns != ns) return;
+    if (!visit(key, at->second)) return;
   }
+}
+
+bool ObjectStore::visit_at(const Kind& kind, const std::string& ns, std::uint64_t revision,
+                           const Visit& visit) const {
+  if (revision < compacted_) return false;
+  const auto& changes = history_of(kind);
+  if (changes.empty() || changes.back()->revision <= revision) {
+    visit_now(kind, ns, visit);
+    return true;
+  }
+  std::map<ObjectKey, Object> objects;
+  visit_now(kind, ns, [&](const ObjectKey& key, const Object& object) {
+    objects.emplace_hint(objects.end(), key, object);
+    return true;
+  });
   // Undo what happened since, newest first.
-  for (auto change = history_.rbegin(); change != history_.rend() && change->revision > revision;
+  for (auto change = changes.rbegin(); change != changes.rend() && (*change)->revision > revision;
        ++change) {
-    if (change->key.group != kind.group || change->key.plural != kind.plural) continue;
-    if (change->before == nullptr) {
-      objects.erase(change->key);
+    const ObjectKey& key = (*change)->key;
+    if (!ns.empty() && key.ns != ns) continue;
+    if ((*change)->before == nullptr) {
+      objects.erase(key);
     } else {
-      objects[change->key] = change->before;
+      objects[key] = (*change)->before;
     }
   }
-  return objects;
+  for (const auto& [key, object] : objects) {
+    if (!visit(key, object)) break;
+  }
+  return true;
 }
 
 void ObjectStore::compact(std::uint64_t revision) {
-  while (!history_.empty() && history_.front().revision <= revision) history_.pop_front();
+  while (!history_.empty() && history_.front().revision <= revision) forget_oldest();
   compacted_ = std::max(compacted_, std::min(revision, revision_));
 }
 

@@ -181,7 +181,8 @@ class ProcessNode::Impl {
                                      meta_text(pod.object, "name"), "binding");
       request.content_type = "application/json";
       request.body =
-          nlohmann::json{{"metadata", {{"uid", uid}}}, {"target", {{"name", options_.node_name}}}}
+          nlohmann::json{{"metadata", {{"name", meta_text(pod.object, "name")}, {"uid", uid}}},
+                         {"target", {{"name", options_.node_name}}}}
               .dump();
       return send("bind_pod", std::move(request));
     }

@@ -61,26 +61,6 @@ bool has_type(const json& node, const json& value) {
   return type != "number" || value.is_number();
 }
 
-// The fields of metadata.k8s.io's ObjectMeta, which no CRD describes.
-bool is_metadata_field(std::string_view name) {
-  constexpr std::array<std::string_view, 15> kNames{"annotations",
-                                                    "creationTimestamp",
-                                                    "deletionGracePeriodSeconds",
-                                                    "deletionTimestamp",
-                                                    "finalizers",
-                                                    "generateName",
-                                                    "generation",
-                                                    "labels",
-                                                    "managedFields",
-                                                    "name",
-                                                    "namespace",
-                                                    "ownerReferences",
-                                                    "resourceVersion",
-                                                    "selfLink",
-                                                    "uid"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
 void unknown_field(const std::string& path, std::vector<FieldError>& errors) {
   errors.push_back({path, "unknown field: remove it or correct its spelling"});
 }
@@ -100,6 +80,26 @@ void check_texts(const std::string& path, const json& value, std::vector<FieldEr
 }
 
 }  // namespace
+
+// The fields of metadata.k8s.io's ObjectMeta, which no CRD describes.
+bool Schema::is_metadata_field(std::string_view name) {
+  constexpr std::array<std::string_view, 15> kNames{"annotations",
+                                                    "creationTimestamp",
+                                                    "deletionGracePeriodSeconds",
+                                                    "deletionTimestamp",
+                                                    "finalizers",
+                                                    "generateName",
+                                                    "generation",
+                                                    "labels",
+                                                    "managedFields",
+                                                    "name",
+                                                    "namespace",
+                                                    "ownerReferences",
+                                                    "resourceVersion",
+                                                    "selfLink",
+                                                    "uid"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
 
 Schema::Schema(const char* kind) : table_(json::parse(kSchemaTable)), kind_(kind) {}
 
@@ -122,17 +122,36 @@ json Schema::expand(const json& node) const {
 json Schema::expanded() const { return expand(table_[kind_]); }
 
 std::vector<FieldError> Schema::check(const json& object) const {
-  Errors errors;
   if (!object.is_object()) return {{"", "must be an object"}};
-  const json& root = table_[kind_];
-  check_unknown(root, object, "", errors);
+  Errors errors = unknown_fields(object);
+  if (const auto metadata = object.find("metadata"); metadata != object.end()) {
+    for (const char* name : {"labels", "annotations"}) {
+      if (!metadata->is_object() || !metadata->contains(name)) continue;
+      check_texts(std::string("metadata.") + name, (*metadata)[name], errors);
+    }
+  }
+  check_value(table_[kind_], object, "", errors);
+  return errors;
+}
+
+std::vector<FieldError> Schema::check_status(const json& object) const {
+  Errors errors;
+  const auto status = object.find("status");
+  if (status == object.end() || status->is_null()) return errors;
+  const json& node = table_[kind_]["properties"]["status"];
+  check_unknown(node, *status, "status", errors);
+  check_value(node, *status, "status", errors);
+  return errors;
+}
+
+std::vector<FieldError> Schema::unknown_fields(const json& object) const {
+  Errors errors;
+  check_unknown(table_[kind_], object, "", errors);
   if (object.contains("metadata") && object["metadata"].is_object()) {
     for (const auto& [name, value] : object["metadata"].items()) {
       if (!is_metadata_field(name)) unknown_field("metadata." + name, errors);
-      if (name == "labels" || name == "annotations") check_texts("metadata." + name, value, errors);
     }
   }
-  check_value(root, object, "", errors);
   return errors;
 }
 
@@ -177,7 +196,9 @@ void Schema::check_value(const json& reference, const json& value, const std::st
 void Schema::check_object(const json& node, const json& written, const std::string& path,
                           Errors& errors) const {
   if (path == "metadata") return;
-  const json value = without_nulls(node, written);
+  const bool has_null = std::ranges::any_of(written, [](const json& v) { return v.is_null(); });
+  const json cleaned = has_null ? without_nulls(node, written) : json();
+  const json& value = has_null ? cleaned : written;
   if (node.contains("maxProperties") && value.size() > node["maxProperties"].get<std::size_t>()) {
     errors.push_back({path, "must have at most " + dump(node["maxProperties"]) +
                                 " keys; yours has " + std::to_string(value.size())});

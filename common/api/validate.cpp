@@ -15,24 +15,27 @@ namespace {
 
 using Errors = std::vector<FieldError>;
 
-// The value at a path of member names, or null.
-json at(const json& object, std::initializer_list<const char*> path) {
+// The value at a path of member names, or null. A reference into the object.
+const json& at(const json& object, std::initializer_list<const char*> path) {
+  static const json none;
   const json* value = &object;
   for (const char* name : path) {
-    if (!value->is_object() || !value->contains(name)) return nullptr;
-    value = &(*value)[name];
+    if (!value->is_object()) return none;
+    const auto member = value->find(name);
+    if (member == value->end()) return none;
+    value = &*member;
   }
   return *value;
 }
 
 std::string text_at(const json& object, std::initializer_list<const char*> path,
                     const char* fallback = "") {
-  const json value = at(object, path);
+  const json& value = at(object, path);
   return value.is_string() ? value.get<std::string>() : fallback;
 }
 
 std::int64_t integer_at(const json& object, std::initializer_list<const char*> path) {
-  const json value = at(object, path);
+  const json& value = at(object, path);
   return value.is_number_integer() ? value.get<std::int64_t>() : 0;
 }
 
@@ -89,7 +92,7 @@ const json* worker_container(const json& containers) {
 }
 
 void check_template(const json& job, Errors& errors) {
-  const json containers = at(job, {"spec", "template", "spec", "containers"});
+  const json& containers = at(job, {"spec", "template", "spec", "containers"});
   if (is_native(job)) return;
   if (at(job, {"spec", "template"}).is_null()) {
     errors.push_back(
@@ -125,7 +128,7 @@ void check_reserved_names(const json& list, const std::string& path, Errors& err
 }
 
 void check_reserved_env(const json& container, const std::string& path, Errors& errors) {
-  const json env = at(container, {"env"});
+  const json& env = at(container, {"env"});
   for (std::size_t i = 0; i < env.size(); ++i) {
     if (!text_at(env[i], {"name"}).starts_with("PAWL_")) continue;
     errors.push_back(
@@ -135,9 +138,9 @@ void check_reserved_env(const json& container, const std::string& path, Errors& 
 }
 
 void check_reserved(const json& job, Errors& errors) {
-  const json pod = at(job, {"spec", "template", "spec"});
+  const json& pod = at(job, {"spec", "template", "spec"});
   for (const char* kind : {"containers", "initContainers"}) {
-    const json containers = at(pod, {kind});
+    const json& containers = at(pod, {kind});
     const std::string path = std::string("spec.template.spec.") + kind;
     check_reserved_names(containers, path, errors);
     for (std::size_t i = 0; i < containers.size(); ++i) {
@@ -145,7 +148,7 @@ void check_reserved(const json& job, Errors& errors) {
     }
   }
   check_reserved_names(at(pod, {"volumes"}), "spec.template.spec.volumes", errors);
-  const json policy = at(pod, {"restartPolicy"});
+  const json& policy = at(pod, {"restartPolicy"});
   if (policy.is_string() && policy.get<std::string>() != "Never") {
     errors.push_back(
         {"spec.template.spec.restartPolicy",
@@ -155,7 +158,7 @@ void check_reserved(const json& job, Errors& errors) {
 }
 
 bool has_condition(const json& job, const std::string& type) {
-  const json conditions = at(job, {"status", "conditions"});
+  const json& conditions = at(job, {"status", "conditions"});
   return std::ranges::any_of(conditions, [&](const json& condition) {
     return text_at(condition, {"type"}) == type && text_at(condition, {"status"}) == "True";
   });
@@ -203,7 +206,7 @@ void check_rules(const json& job, Errors& errors) {
 }
 
 void check_frozen(const json& before, const json& after, Errors& errors) {
-  const json was_suspended = at(before, {"spec", "suspend"});
+  const json& was_suspended = at(before, {"spec", "suspend"});
   if (was_suspended.is_boolean() && was_suspended.get<bool>()) return;
   refuse_if(
       at(before, {"spec", "template"}) != at(after, {"spec", "template"}), "spec.template",
@@ -219,10 +222,19 @@ void check_frozen(const json& before, const json& after, Errors& errors) {
             errors);
 }
 
+void check_status_attempt(const json& group, Errors& errors) {
+  refuse_if(integer_at(group, {"status", "attempt"}) > integer_at(group, {"spec", "attempt"}),
+            "status.attempt",
+            "status.attempt cannot be above spec.attempt, which only the operator raises: read the "
+            "object "
+            "again",
+            errors);
+}
+
 }  // namespace
 
 Errors validate_training_job(const json& object) {
-  Errors errors = Schema("TrainingJob").check(object);
+  Errors errors = Schema::of_training_job().check(object);
   if (!errors.empty()) return errors;  // the rules below may rely on types
   check_kind(object, "TrainingJob", errors);
   check_name(object, errors);
@@ -245,15 +257,20 @@ Errors validate_training_job(const json& object) {
 }
 
 Errors validate_worker_group(const json& object) {
-  Errors errors = Schema("WorkerGroup").check(object);
+  Errors errors = Schema::of_worker_group().check(object);
   if (!errors.empty()) return errors;
   check_kind(object, "WorkerGroup", errors);
-  refuse_if(integer_at(object, {"status", "attempt"}) > integer_at(object, {"spec", "attempt"}),
-            "status.attempt",
-            "status.attempt cannot be above spec.attempt, which only the operator raises: read the "
-            "object "
-            "again",
-            errors);
+  check_status_attempt(object, errors);
+  return errors;
+}
+
+Errors validate_training_job_status(const json& object) {
+  return Schema::of_training_job().check_status(object);
+}
+
+Errors validate_worker_group_status(const json& object) {
+  Errors errors = Schema::of_worker_group().check_status(object);
+  if (errors.empty()) check_status_attempt(object, errors);
   return errors;
 }
 

@@ -9,7 +9,8 @@ using nlohmann::json;
 namespace {
 
 void bind(StoreFixture& api, const std::string& name) {
-  REQUIRE(api.post(api.pods + "/" + name + "/binding", {{"target", {{"name", "n"}}}}).code == 201);
+  const json binding = {{"metadata", {{"name", name}}}, {"target", {{"name", "n"}}}};
+  REQUIRE(api.post(api.pods + "/" + name + "/binding", binding).code == 201);
 }
 
 void collect_all(StoreFixture& api) {
@@ -25,7 +26,7 @@ TEST_CASE("api_store: a delete with a wrong precondition deletes nothing", "[cli
   const Reply uid = api.remove(api.accounts + "/a", {{"preconditions", {{"uid", "other"}}}});
   CHECK(uid.code == 409);
   CHECK(uid.message() ==
-        "Operation cannot be fulfilled on serviceaccounts \"a\": the UID in the precondition "
+        "Operation cannot be fulfilled on ServiceAccount \"a\": the UID in the precondition "
         "(other) does "
         "not match the UID in record (" +
             meta["uid"].get<std::string>() +

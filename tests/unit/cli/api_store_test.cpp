@@ -66,7 +66,7 @@ TEST_CASE("api_store: refusals carry the code, reason and sentence of the real s
       {api.get(api.pods + "?fieldSelector=spec.hostname=x"), 400, "BadRequest",
        "field label not supported: spec.hostname"},
       {api.get(api.pods + "?resourceVersion=99"), 504, "Timeout",
-       "Too large resource version: 99, current: 2"},
+       "Timeout: Too large resource version: 99, current: 2"},
       {api.call(kube::Method::kPut, api.pods + "/a", pod), 405, "MethodNotAllowed", ""},
       {api.call(kube::Method::kPatch, api.pods + "/a", json::object(),
                 "application/json-patch+json"),
@@ -162,7 +162,7 @@ TEST_CASE("api_store: a TrainingJob is defaulted and validated like its schema",
 
   json wrong = StoreFixture::job("k");
   wrong["spec"]["replicas"] = 0;
-  wrong["spec"]["replica"] = 2;
+  wrong["spec"]["failurePolicy"] = {{"maxRestarts", -1}};
   const Reply refused = api.post(api.jobs, wrong);
   CHECK(refused.code == 422);
   CHECK(refused.message().rfind("TrainingJob.pawl.dev \"k\" is invalid: [", 0) == 0);
@@ -250,11 +250,14 @@ TEST_CASE("api_store: the pages of a list show one revision", "[cli]") {
 TEST_CASE("api_store: a pod is bound to a node once", "[cli]") {
   StoreFixture api;
   const Reply pod = api.create_pod("a");
-  const json binding = {{"metadata", {{"uid", pod.body["metadata"]["uid"]}}},
+  const json binding = {{"metadata", {{"name", "a"}, {"uid", pod.body["metadata"]["uid"]}}},
                         {"target", {{"name", "n1"}}}};
   json foreign = binding;
   foreign["metadata"]["uid"] = "x";
+  json nameless = binding;
+  nameless["metadata"].erase("name");
   CHECK(api.post(api.pods + "/a/binding", foreign).code == 409);
+  CHECK(api.post(api.pods + "/a/binding", nameless).code == 400);
   CHECK(api.post(api.pods + "/a/binding", binding).code == 201);
   CHECK(api.get(api.pods + "/a").body["spec"]["nodeName"] == "n1");
   CHECK(api.post(api.pods + "/a/binding", binding).code == 409);

