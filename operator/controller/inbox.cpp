@@ -11,8 +11,13 @@ void Inbox::wake() {
 
 void Inbox::post(Change change) {
   const std::lock_guard lock(mutex_);
-  auto key = std::tuple{change.kind, change.ns, change.name};
-  changes_[std::move(key)] = std::move(change);
+  const bool is_gone = std::holds_alternative<std::monostate>(change.object);
+  auto [at, is_new] =
+      changes_.try_emplace(std::tuple{change.kind, change.ns, change.name}, Change{});
+  // It replaces news that nobody has seen, perhaps of a predecessor's deletion: whatever the reader
+  // of the mail still holds under this name is gone, too.
+  if (is_gone && !is_new) change.uid.clear();
+  at->second = std::move(change);
   wake();
 }
 
