@@ -59,7 +59,8 @@ class Exchange {
   Outcome on_deleted(const Result<api::ObjectMeta>& answer, const std::string& uid);
   Outcome on_orphan(const Result<api::ObjectMeta>& answer, const core::DeleteOrphan& action);
   Outcome on_confirmed(const Result<api::ObjectMeta>& answer, const core::ConfirmGone& action);
-  Result<kube::HttpRequest> first_request() const;
+  bool is_orphan_in_the_way(const api::ObjectMeta& found) const;
+  core::ObjectKind kind_of_child() const;
 
   const core::Action& action_;
   const ExchangeContext& context_;
