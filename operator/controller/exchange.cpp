@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
+#include "operator/core/plan.h"
 #include "operator/core/pods.h"
 
 namespace pawl::controller {
@@ -191,6 +192,9 @@ Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
     return on_deleted(answer, action->uid);
   }
   if (stage_ == Stage::kVerify) return on_existing(answer);
+  if (stage_ == Stage::kDelete) {
+    return Failed{{Code::kConflict, "an orphan of a deleted job was in the way, and goes"}};
+  }
   if (const auto* action = std::get_if<core::CreateChild>(&action_)) {
     return on_created(answer, std::nullopt, action->kind, api::child_name(*context_.job));
   }
@@ -214,6 +218,17 @@ Outcome Exchange::on_created(const Result<api::ObjectMeta>& answer, std::optiona
   return send(kube::get_request(resource_of(kind), context_.ns, name), Stage::kVerify);
 }
 
+// A child without an owner, of a job that had our job's name and is gone (names are unique): nobody
+// else would take it away, because without a WorkerGroup nothing else tells of it.
+bool Exchange::is_orphan_in_the_way(const api::ObjectMeta& found) const {
+  return std::get_if<core::CreateChild>(&action_) != nullptr &&
+         core::is_orphan(found, context_.job->meta.uid);
+}
+
+core::ObjectKind Exchange::kind_of_child() const {
+  return std::get<core::CreateChild>(action_).kind;
+}
+
 // What exists where ours was to be made: ours already (a repeated creation), or somebody else's.
 Outcome Exchange::on_existing(const Result<api::ObjectMeta>& answer) {
   if (is_code(answer, Code::kNotFound)) {
@@ -227,6 +242,11 @@ Outcome Exchange::on_existing(const Result<api::ObjectMeta>& answer) {
           return owner.kind == "TrainingJob" && owner.name == context_.job_name;
         });
     const bool is_leftover = has_dead_owner || label != answer->labels.end();
+    if (is_orphan_in_the_way(*answer)) {
+      return send(kube::delete_request(resource_of(kind_of_child()), context_.ns, answer->name,
+                                       {.uid = answer->uid}),
+                  Stage::kDelete);
+    }
     return Failed{{Code::kAlreadyExists, answer->name + " exists and belongs to somebody else" +
                                              (is_leftover ? " (left of a deleted job)" : "")},
                   is_leftover};

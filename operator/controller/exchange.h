@@ -61,7 +61,8 @@ class Exchange {
   Outcome on_confirmed(const Result<api::ObjectMeta>& answer, const core::ConfirmGone& action);
   Outcome on_record(const Result<api::ObjectMeta>& answer, const core::ConfirmRecord& action) const;
   Outcome restore(const api::ObjectMeta& pod);
-  Result<kube::HttpRequest> first_request() const;
+  bool is_orphan_in_the_way(const api::ObjectMeta& found) const;
+  core::ObjectKind kind_of_child() const;
 
   const core::Action& action_;
   const ExchangeContext& context_;

@@ -203,7 +203,8 @@ void merge_report(const Pass& pass, std::vector<Evidence>& all) {
     if (evidence.failure.rank < 0) evidence.failure.rank = reported->failure.rank;
     if (evidence.failure.log_tail.empty()) evidence.failure.log_tail = reported->failure.log_tail;
     if (!evidence.failure.time) evidence.failure.time = reported->failure.time;
-    if (!evidence.is_victim) return;
+    // What a pod says of its own end counts more than that its launcher fell silent.
+    if (!evidence.is_victim || reported->failure.cause == cause::kUnknown) return;
   }
   all.push_back(std::move(*reported));
 }
@@ -215,6 +216,15 @@ std::optional<TimePoint> culprit_deadline(const Pass& pass) {
   const auto& last = pass.job.status.last_failure;
   const bool is_noted = last && last->attempt == pass.job.status.attempt && last->time;
   return (is_noted ? *last->time : pass.now) + pass.policy.culprit_wait;
+}
+
+// The gang lost touch with a member whose pod has not ended: a process that was killed with its
+// container will soon be known by its exit code, a node that died tells nothing for a minute.
+bool is_only_silent(const Pass& pass, const Failure& failure) {
+  if (failure.cause != cause::kUnknown || failure.exit_code || failure.signal) return false;
+  return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+    return worker.pod->meta.uid == failure.pod_uid && !is_terminal(*worker.pod);
+  });
 }
 
 }  // namespace
@@ -236,14 +246,16 @@ std::optional<Loss> find_loss(const Pass& pass) {
   // The launchers' clocks order the failures; the back-off is anchored on ours.
   loss.failure.time = pass.now;
   if (loss.is_leaving) return loss;
-  if (!culprit->is_victim || is_mutant(Mutant::kI8VictimBlamed)) return loss;
+  const bool is_silent = is_only_silent(pass, loss.failure);
+  const bool is_blamed = !culprit->is_victim || is_mutant(Mutant::kI8VictimBlamed);
+  if (is_blamed && !is_silent) return loss;
   const auto deadline = culprit_deadline(pass);
   if (deadline && pass.now_exact < *deadline) {
     loss.wait_until = deadline;
     return loss;
   }
-  loss.kind = LossKind::kRetry;
-  loss.failure.cause = cause::kRetry;
+  loss.kind = is_silent ? LossKind::kDisruption : LossKind::kRetry;
+  loss.failure.cause = is_silent ? cause::kNodeLost : cause::kRetry;
   return loss;
 }
 

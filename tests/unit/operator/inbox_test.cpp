@@ -34,6 +34,17 @@ TEST_CASE("inbox: of one object only the newest change is kept", "[controller]")
   CHECK(inbox.take().changes.empty());
 }
 
+TEST_CASE("inbox: a deletion that replaces unseen news clears the name", "[controller][B07][B13]") {
+  Inbox inbox;
+  Cache cache;
+  cache.apply(pod_change("a-1-0-0", "first"));
+  inbox.post(pod_gone("a-1-0-0", "first"));
+  inbox.post(pod_change("a-1-0-0", "second"));
+  inbox.post(pod_gone("a-1-0-0", "second"));
+  for (const Change& change : inbox.take().changes) cache.apply(change);
+  CHECK(cache.find({"team", "a"}) == nullptr);
+}
+
 TEST_CASE("inbox: a post from another thread ends the wait; stop ends it for good",
           "[controller]") {
   Inbox inbox;

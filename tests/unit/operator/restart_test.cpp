@@ -153,6 +153,48 @@ TEST_CASE("restart: the gang's report names the culprit that no pod shows", "[co
   CHECK(world.job.status.attempt == 2);
 }
 
+TEST_CASE("restart: a member that only fell silent is judged by its pod", "[core][I6][I8][B26]") {
+  const auto lose_touch = [](World& world) {
+    world.settle();
+    world.report(10);
+    api::Failure lost;
+    lost.rank = 1;
+    lost.cause = "Unknown";
+    lost.message = "nothing heard";
+    lost.attempt = 1;
+    lost.pod_uid = world.pod(1).meta.uid;
+    lost.pod = "gpt-1-1-0";
+    world.group->status.failures.push_back(lost);
+    world.fail(0, 75, "Victim");
+  };
+  SECTION("its node died: the pod says nothing, and nobody is blamed") {
+    World world(2);
+    lose_touch(world);
+    world.settle();
+    CHECK(world.job.status.reason == "MemberLost");
+    world.settle(seconds{60});
+    CHECK(world.job.status.last_failure->cause == "NodeLost");
+    CHECK(world.job.status.restarts.free == 1);
+    CHECK(world.job.status.restarts.counted == 0);
+  }
+  SECTION("its container was killed: the pod says so soon, and it counts") {
+    World world(2);
+    lose_touch(world);
+    world.settle();
+    world.fail(1, 137);
+    world.settle(seconds{60});
+    CHECK(world.job.status.restarts.counted == 1);
+  }
+  SECTION("it left as a victim itself") {
+    World world(2);
+    lose_touch(world);
+    world.fail(1, 75, "Victim");
+    world.settle(seconds{60});
+    CHECK(world.job.status.restarts.by_cause.contains("Retry"));
+    CHECK(world.job.status.restarts.counted == 0);
+  }
+}
+
 TEST_CASE("restart: only victims: free, after a bounded wait", "[core][I8]") {
   World world(2);
   world.settle();
