@@ -240,3 +240,25 @@ TEST_CASE("membership: a save that failed on the way does not spoil the end", "[
   CHECK(world.status().is_finished);
   CHECK(world.node(1).exit_code == 0);
 }
+
+TEST_CASE("membership: checkpoints that fail in a row are counted in the record, once a step",
+          "[launcher][I32]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  world.failing_publications = 1000;
+  for (const std::int64_t step : {10, 20}) {
+    seal_all(world, step);
+    report(world, step);
+    world.pass(30s);
+  }
+  CHECK(world.status().checkpoint_failures.count == 2);
+  CHECK(world.status().checkpoint_failures.message == "step 20: disk full");
+  CHECK(world.status().checkpoint_failures.time.has_value());
+  CHECK_FALSE(world.status().checkpoint.has_value());
+  world.failing_publications = 0;
+  seal_all(world, 30);
+  report(world, 30);
+  world.pass(1s);
+  CHECK(world.status().checkpoint->step == 30);
+  CHECK(world.status().checkpoint_failures == api::CheckpointFailures{});
+}
