@@ -65,7 +65,7 @@ sim_level() {
     sim_part "sim: mutants" --mutants --seeds 500 --exhaustive
     sim_part "sim: 24 hours" --hours 24
   else
-    sim_part "sim: mutants" --mutants --seeds 200
+    sim_part "sim: mutants" --mutants --quick --seeds 200
     sim_part "sim: fresh" --seeds 1000000 --seconds 90 --seed "$(date +%s)"
   fi
 }

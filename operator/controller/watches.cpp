@@ -104,9 +104,8 @@ kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox>
 Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
                  std::shared_ptr<Inbox> inbox) {
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
-    informers_.push_back(std::make_unique<kube::Informer>(transport, clock, log,
-                                                          informer_options(kind, ns),
-                                                          informer_events(kind, log, inbox)));
+    informers_.push_back(std::make_unique<kube::Informer>(
+        transport, clock, log, informer_options(kind, ns), informer_events(kind, log, inbox)));
   }
 }
 

@@ -149,6 +149,10 @@ kube::RequestHandle Link::stream(kube::HttpRequest request, OnBytes on_bytes, Do
 
 void Link::open(const StreamPtr& stream) {
   if (is_away()) return end(stream, fail(Code::kUnavailable, "connection refused"));
+  if (api_.is_faulty && knobs_.compact > 0 && engine_.chance(2'000)) {
+    api_.count_fault("410");  // a server that has forgotten more than the others
+    return end(stream, status_answer(410, "Expired"));
+  }
   auto watch = api_.store().begin_watch(stream->request);
   if (!watch) return end(stream, local::response_of(watch.error()));
   stream->watch = std::move(*watch);

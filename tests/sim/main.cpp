@@ -23,7 +23,8 @@ constexpr std::size_t kTraceLines = 80;
 struct Options {
   std::uint64_t seeds = 1'000, seed = 1, hours = 0, seconds_max = 0;
   std::string scenario, seeds_file, mutant;
-  bool is_verbose = false, goes_on = false, is_exhaustive = false, has_mutants = false;
+  bool is_verbose = false, goes_on = false, is_exhaustive = false, has_mutants = false,
+       is_quick = false;
 };
 
 struct Tally {
@@ -57,7 +58,7 @@ int usage() {
   std::fputs(
       "usage: pawl-sim [--seeds N] [--seed S] [--seconds T] [--seeds-file FILE]\n"
       "                [--exhaustive] [--scenario NAME[:BLOW:N]] [--hours H]\n"
-      "                [--mutants] [--mutant NAME] [--keep-going] [--verbose]\n",
+      "                [--mutants [--quick]] [--mutant NAME] [--keep-going] [--verbose]\n",
       stderr);
   return 2;
 }
@@ -72,6 +73,7 @@ bool parse(int argc, char** argv, Options& options) {
     if (name == "--verbose") return &options.is_verbose;
     if (name == "--keep-going") return &options.goes_on;
     if (name == "--exhaustive") return &options.is_exhaustive;
+    if (name == "--quick") return &options.is_quick;
     return name == "--mutants" ? &options.has_mutants : nullptr;
   };
   const auto number = [&](const std::string& name) -> std::uint64_t* {
@@ -189,6 +191,7 @@ void run_exhaustive(const Options& options, Tally& tally) {
 void run_mutants(const Options& options, Tally& tally) {
   for (const MutantName& one : mutants()) {
     if (!options.mutant.empty() && options.mutant != one.name) continue;
+    if (options.is_quick && !one.is_quick) continue;
     const Kill kill = hunt(one.mutant, options.seed, options.seeds, options.is_exhaustive);
     ++tally.mutants;
     tally.killed += kill.is_killed ? 1 : 0;

@@ -12,7 +12,8 @@ namespace pawl::sim {
 
 struct MutantName {
   Mutant mutant;
-  const char* name;  // "B03NoGate"
+  const char* name;       // "B03NoGate"
+  bool is_quick = false;  // caught within a few seeds
 };
 const std::vector<MutantName>& mutants();
 

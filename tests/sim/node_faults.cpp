@@ -150,6 +150,9 @@ void Nodes::taint(Node& node) {
 void Nodes::collect(Node& node) {
   for (const local::Object& pod : place_.api.all(kPods)) {
     if (text_at(*pod, "/spec/nodeName") != node.name) continue;
+    if (const auto facts = facts_of(*pod)) {
+      ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+    }
     if (!is_terminal_pod(*pod)) {
       place_.api.set_status(Actor::kCluster, kPods, (*pod)["metadata"]["name"],
                             {{"phase", "Failed"}});

@@ -27,7 +27,8 @@ OperatorProcess::Process::Process(OperatorProcess& owner, Engine& engine, ApiSer
     kube::InformerOptions options = controller::informer_options(kind, "");
     if (knobs.small_pages) options.page_size = 1;
     reflectors.push_back(std::make_unique<Reflector>(
-        engine, link, std::move(options), controller::informer_events(kind, owner.log_, inbox)));
+        engine, link, std::move(options),
+        owner.guarded(controller::informer_events(kind, owner.log_, inbox))));
   }
 }
 
@@ -37,6 +38,26 @@ OperatorProcess::OperatorProcess(Engine& engine, ApiServer& api, const Knobs& kn
       knobs_(knobs),
       clock_(engine.clock().elapsed()),
       log_(clock_, [this](std::string_view line) { engine_.trace(line); }, LogLevel::kInfo) {}
+
+// What a view shows never goes back (B11): neither as a whole, nor by an older list.
+kube::InformerEvents OperatorProcess::guarded(kube::InformerEvents events) {
+  const auto newest = std::make_shared<std::string>();
+  const auto check = [this, newest](const std::string& version) {
+    if (!kube::is_at_least(version, *newest) && on_view_back) {
+      on_view_back("a view went from " + *newest + " back to " + version);
+    }
+    *newest = version;
+  };
+  events.on_synced = [check, next = std::move(events.on_synced)](const std::string& version) {
+    check(version);
+    next(version);
+  };
+  events.on_progress = [check, next = std::move(events.on_progress)](const std::string& version) {
+    check(version);
+    next(version);
+  };
+  return events;
+}
 
 void OperatorProcess::start() {
   if (process_) return;

@@ -26,6 +26,8 @@ class OperatorProcess {
 
   // Called with each new link: scenarios put their hooks in here.
   std::function<void(Link&)> on_start;
+  // A view went back in time.
+  std::function<void(const std::string& why)> on_view_back;
 
  private:
   struct Process {
@@ -35,6 +37,7 @@ class OperatorProcess {
     controller::ControllerLoop loop;
     std::vector<std::unique_ptr<Reflector>> reflectors;
   };
+  kube::InformerEvents guarded(kube::InformerEvents events);
   void wake();
   void turn();
   void turn_at(milliseconds delay);

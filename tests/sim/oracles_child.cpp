@@ -87,7 +87,9 @@ void Oracles::i05_backs_off(const json& pod, const PodFacts& facts) {
   if (!failure || !failure->time || failure->attempt + 1 != facts.attempt) return;
   const bool is_own = failure->cause == "Error" || failure->cause == "Signal";
   if (!is_own || !is_true(*job, api::condition::kRestarting)) return;
-  if (engine_.clock().now() < *failure->time + seconds{1}) {
+  seconds wait{1};
+  for (int i = 1; i < job->status.restarts.without_progress && wait < seconds{60}; ++i) wait *= 2;
+  if (engine_.clock().now() < *failure->time + std::min(wait, seconds{60})) {
     fail("I5", "pod " + text_at(pod, "/metadata/name") + " is made without back-off");
   }
 }

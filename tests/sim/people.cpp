@@ -123,6 +123,10 @@ void People::delete_job(const std::string& name, const std::string& propagation)
   const json found = job(name);
   if (found.is_null()) return;
   engine_.trace("the user deletes " + name + " (" + propagation + ")");
+  const bool is_early = api_.find(kWorkerGroups, name) == nullptr;
+  if (is_early && propagation == "Orphan") {
+    truth_.jobs[found["metadata"]["uid"]].is_trail_lost = true;
+  }
   api_.handle(Actor::kUser,
               kube::delete_request(kTrainingJobs, kNamespace, name,
                                    {.uid = found["metadata"]["uid"], .propagation = propagation}));
@@ -159,6 +163,9 @@ void People::delete_group() {
   const local::Object group = api_.find(kWorkerGroups, name);
   if (group == nullptr || found.is_null() || is_over(found)) return;
   ++truth_of(found)->records;
+  // It may be what an orphaned predecessor left.
+  const auto& labels = group->at("metadata").at("labels");
+  truth_.jobs[labels.value(api::kLabelJobUid, "")].is_trail_lost = true;
   api_.count_fault("group deleted");
   engine_.trace("the monkey deletes WorkerGroup " + name);
   api_.handle(Actor::kMonkey, kube::delete_request(kWorkerGroups, kNamespace, name,
@@ -200,7 +207,7 @@ void People::put_foreign_pod() {
   const std::int64_t distance = engine_.random().one_in(2) ? 1 : 900;
   const std::string pod = name + "-" + std::to_string(attempt + distance) + "-0-0";
   api_.count_fault("foreign pod");
-  strangers_.insert(pod);
+  if (distance == 1) strangers_.insert(pod);
   engine_.trace("the monkey creates pod " + pod);
   api_.handle(Actor::kMonkey,
               kube::create_request(
@@ -209,6 +216,8 @@ void People::put_foreign_pod() {
                    {"kind", "Pod"},
                    {"metadata", {{"name", pod}, {"labels", {{api::kLabelManagedBy, "pawl"}}}}},
                    {"spec", {{"containers", json::array({{{"name", "x"}, {"image", "x"}}})}}}}));
+  // What is not in the way stays: nobody may mind it.
+  if (distance != 1) return;
   engine_.after(engine_.between(seconds{1}, seconds{40}), [this, pod] {
     const local::Object found_pod = api_.find(kPods, pod);
     if (found_pod == nullptr || found_pod->at("metadata").contains("ownerReferences")) return;

@@ -10,6 +10,7 @@ namespace pawl::sim {
 namespace channel = api::channel;
 
 const Course& Training::course(const std::string& job_uid) {
+  if (fixed) return *fixed;
   const auto [at, is_new] = courses_.try_emplace(job_uid);
   if (is_new) {
     Random& random = engine_.random();
@@ -125,7 +126,7 @@ void Training::finish(const Key& key, Gang& gang) {
   gang.is_over = true;
   const auto ranks = gang.ranks;
   for (const auto& [number, rank] : ranks) {
-    engine_.after(engine_.between(milliseconds{1}, milliseconds{500}),
+    engine_.after(engine_.between(milliseconds{1}, milliseconds{8'000}),
                   [this, key, number = number] {
                     Gang& ended = gangs_[key];
                     const auto found = ended.ranks.find(number);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -55,7 +56,8 @@ class Training {
   void publish(const std::string& job_uid, const membership::PublishCheckpoint& publish);
   const std::vector<Published>& published(const std::string& job_uid) { return stored_[job_uid]; }
 
-  bool may_fail = false;  // the safety phase
+  bool may_fail = false;        // the safety phase
+  std::optional<Course> fixed;  // instead of drawing one for each job
 
  private:
   using Key = std::tuple<std::string, std::int64_t, std::int64_t>;

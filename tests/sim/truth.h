@@ -25,6 +25,7 @@ struct JobTruth {
   std::set<std::string> succeeded;  // UIDs of pods whose processes all exited 0
   int edits = 0;                    // of size, by the user
   bool was_status_cut = false;      // somebody wrote to its status
+  bool is_trail_lost = false;       // no WorkerGroup tells of what --cascade=orphan left
 };
 
 struct Truth {

@@ -100,15 +100,21 @@ void Worker::cut(bool is_cut) {
 
 // ---- peers
 
+// What was sent before arrives before the end does.
 void Worker::drop(PeerId peer, bool is_told) {
   auto node = connections_.extract(peer);
   if (node.empty()) return;
-  const Connection& connection = node.mapped();
+  const Connection connection = node.mapped();
   Worker* other = place_.net.find(connection.other);
   if (other == nullptr || !is_told || is_cut_ || other->is_cut_) return;
-  if (other->connections_.erase(connection.their_id) > 0) {
-    other->feed_soon(PeerDown{connection.their_id, "closed"}, connection.latency);
-  }
+  place_.engine.after(connection.latency, [other, alive = other->is_alive_, from = id_.address,
+                                           id = connection.their_id] {
+    if (!*alive) return;
+    const auto known = other->connections_.find(id);
+    if (known == other->connections_.end() || known->second.other != from) return;
+    other->connections_.erase(known);
+    other->feed(PeerDown{id, "closed"});
+  });
 }
 
 void Worker::break_peers() {

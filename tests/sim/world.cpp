@@ -7,7 +7,7 @@
 namespace pawl::sim {
 namespace {
 
-constexpr seconds kConvergeMax{1'200}, kCheckEvery{5}, kQuiet{150};
+constexpr seconds kConvergeMax{600}, kCheckEvery{5}, kQuiet{150};
 
 }  // namespace
 
@@ -23,6 +23,7 @@ World::World(std::uint64_t seed, Knobs drawn, bool is_recording)
   engine.record_trace(is_recording);
   engine.trace(knobs.describe());
   shuffle_random = &engine.random();
+  operator_process.on_view_back = [this](const std::string& why) { oracles.fail("O3", why); };
 }
 
 World::~World() { shuffle_random = nullptr; }
@@ -186,8 +187,8 @@ void World::converge() {
   while (engine.elapsed() < end && !oracles.is_settled()) {
     if (!engine.run_until(engine.elapsed() + kCheckEvery)) return;
   }
-  // Collectors and kubelets finish; then it must be quiet.
-  if (!engine.run_until(engine.elapsed() + seconds{60})) return;
+  // Collectors and kubelets finish, and frozen streams are found out; then it must be quiet.
+  if (!engine.run_until(engine.elapsed() + seconds{130})) return;
   oracles.check_end(nodes, people);
   oracles.check_training(training);
 }
