@@ -40,7 +40,7 @@ with_apiserver() {
   setup_cluster kubernetes
   apiserver_dir=$(mktemp -d /tmp/pawl-apiserver.XXXXXX)
   trap 'python3 e2e/cluster/cluster.py apiserver-only down --dir "$apiserver_dir" >/dev/null 2>&1 || true; rm -rf "$apiserver_dir"' EXIT
-  python3 e2e/cluster/cluster.py apiserver-only up --dir "$apiserver_dir" >/dev/null
+  python3 e2e/cluster/cluster.py apiserver-only up --dir "$apiserver_dir" --with-garbage-collector >/dev/null
   export PAWL_TEST_KUBECONFIG=$apiserver_dir/kubeconfig PAWL_TEST_APISERVER_DIR=$apiserver_dir
 }
 
@@ -117,7 +117,12 @@ run_levels() {
     case "$level" in
       unit) build_level "build (dev)" dev; ctest_level unit dev '^unit$' ;;
       integration) build_level "build (dev)" dev; with_apiserver; ctest_level integration dev '^integration$' ;;
-      conformance) build_level "build (dev)" dev; with_apiserver; ctest_level conformance dev '^conformance$' ;;
+      conformance)
+        [ ${#long[@]} -eq 0 ] || export PAWL_TEST_LONG=1
+        build_level "build (dev)" dev
+        with_apiserver
+        ctest_level conformance dev '^conformance$'
+        ;;
       threads) threads_level ;;
       sim) sim_level "${long[@]}" ;;
       e2e) build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train; e2e_level "${long[@]}" ;;

@@ -9,8 +9,10 @@ import pathlib
 import random
 import shutil
 import socket
+import subprocess
 
 from control_plane import ControlPlane, DiedError, Endpoint
+from layout import HERE
 from pki import write_token_kubeconfig
 from process import kill_all, poll
 from tools import Kubernetes
@@ -39,19 +41,19 @@ class ApiServerOnly:
     def __init__(self, state):
         self.state = pathlib.Path(state).resolve()
 
-    def up(self, with_controller_manager: bool) -> None:
+    def up(self, with_controller_manager: bool, with_garbage_collector: bool = False) -> None:
         self.down()
         self.state.mkdir(parents=True, exist_ok=True)
         for attempt in range(3):  # someone else may take a port between the probe and the bind
             try:
-                self._start(with_controller_manager)
+                self._start(with_controller_manager, with_garbage_collector)
                 return
             except DiedError:
                 kill_all(self.state, [])
                 if attempt == 2:
                     raise
 
-    def _start(self, with_controller_manager: bool) -> None:
+    def _start(self, with_controller_manager: bool, with_garbage_collector: bool) -> None:
         port, etcd_port = _free_port(), _free_port()
         endpoint = Endpoint("127.0.0.1", "127.0.0.1", port=port, etcd_port=etcd_port)
         plane = ControlPlane(self.state, endpoint, Kubernetes())
@@ -59,16 +61,29 @@ class ApiServerOnly:
         plane.create_identities()
         self._write_tokens(endpoint.url, plane.authority.ca)
         extra = [f"--token-auth-file={self.state / 'tokens.csv'}"]
-        if not with_controller_manager:
+        with_accounts = with_controller_manager or with_garbage_collector
+        if not with_accounts:
             # It would refuse every pod, as nobody creates the namespace's service account.
             extra.append("--disable-admission-plugins=ServiceAccount")
         plane.start_api_server(extra)
         plane.wait_ready()
-        if with_controller_manager:
-            plane.start_controller_manager(["--secure-port=0"])
+        if with_accounts:
+            arguments = ["--secure-port=0"]
+            if not with_controller_manager:
+                self._apply_crds(plane)
+                arguments.append("--controllers=garbage-collector-controller,serviceaccount-controller")
+            plane.start_controller_manager(arguments)
             account = "/api/v1/namespaces/default/serviceaccounts/default"
             poll(lambda: plane.api.exists(account), "service account default/default")
         self._write_variables(endpoint.url, plane.authority.ca)
+
+    @staticmethod
+    def _apply_crds(plane: ControlPlane) -> None:
+        """Before the collector looks which kinds there are: it looks again only every 30 s."""
+        kubectl = [Kubernetes()["kubectl"], f"--kubeconfig={plane.kubeconfig}"]
+        crds = ["-f", str(HERE.parents[1] / "crds")]
+        for arguments in (["apply", "--server-side", *crds], ["wait", "--for=condition=Established", *crds]):
+            subprocess.run(kubectl + arguments, check=True, stdout=subprocess.DEVNULL)
 
     def _write_tokens(self, url: str, ca: pathlib.Path) -> None:
         rows = []

@@ -70,7 +70,7 @@ def apiserver_only(options) -> None:
         if options.action == "down":
             server.down()
             return
-        server.up(options.with_controller_manager)
+        server.up(options.with_controller_manager, options.with_garbage_collector)
     print(server.variables, end="")
 
 
@@ -152,6 +152,8 @@ def parse(arguments):
     only.add_argument("action", choices=["up", "down"])
     only.add_argument("--dir", help="its state; several can run at once")
     only.add_argument("--with-controller-manager", action="store_true")
+    only.add_argument("--with-garbage-collector", action="store_true",
+                      help="of the controllers only that and the one for service accounts; our CRDs are there")
     verb(load_image, "import archives into all nodes").add_argument("archives", nargs="+")
     verb(volume, "a claim that pods on all nodes share", "name", "namespace").add_argument(
         "--size", default="1Gi")

@@ -118,7 +118,7 @@ void Nodes::schedule_pending() {
       bind.method = kube::Method::kPost;
       bind.target = kube::path_of(kPods, kNamespace, name, "binding");
       bind.content_type = "application/json";
-      bind.body = json{{"target", {{"name", node->name}}}}.dump();
+      bind.body = json{{"metadata", {{"name", name}}}, {"target", {{"name", node->name}}}}.dump();
       place_.api.handle(Actor::kCluster, bind);
       continue;
     }
