@@ -1,8 +1,12 @@
 // `pawl`, also installed as `kubectl-pawl`: the command line of Pawl.
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "cli/commands.h"
+#include "cli/convert/convert.h"
+#include "cli/help.h"
 #include "cli/run/job_file.h"
 #include "cli/run/options.h"
 #include "cli/run/run_command.h"
@@ -10,32 +14,20 @@
 
 namespace {
 
-constexpr char kUsage[] = R"(pawl: training jobs that survive their machines
+using Arguments = std::vector<std::string>;
 
-  pawl run JOB.yaml [options]   run a TrainingJob on this machine: no cluster, root or container runtime
-      --run-dir DIR             logs, and checkpoints that have no other place (default: pawl-runs/<job>-<time>)
-      --set spec.FIELD=VALUE    change a field of the job; VALUE is YAML; may be repeated
-      --text PATH               train on this text: replaces spec.runtime.config.data.paths; may be repeated
-      --chaos kill-rank=R@S     kill -9 the training process of rank R when the job has come to step S
-      --quiet                   only the end of the story
-      Exit code: 0 Complete, 1 Failed, 2 wrong file or arguments, 130 interrupted (the job is deleted).
-  pawl validate JOB.yaml        what the API server would say about the file; "-" is standard input
-  pawl version
-)";
-
-int usage_error(const std::string& message) {
-  std::cerr << "pawl: " << message << "\n\n" << kUsage;
+int run(const Arguments& arguments) {
+  const auto options = pawl::cli::parse_run_options(arguments);
+  if (options) return pawl::cli::run_command(*options);
+  std::cerr << "pawl: " << options.error().message << "; see pawl run --help\n";
   return pawl::cli::kExitUsage;
 }
 
-int run(const std::vector<std::string>& arguments) {
-  const auto options = pawl::cli::parse_run_options(arguments);
-  if (!options) return usage_error(options.error().message);
-  return pawl::cli::run_command(*options);
-}
-
-int validate(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1) return usage_error("validate: which file?");
+int validate(const Arguments& arguments) {
+  if (arguments.size() != 1) {
+    std::cerr << "pawl: validate: which file?\n";
+    return pawl::cli::kExitUsage;
+  }
   const std::vector<std::string> problems = pawl::cli::problems_of_file(arguments.front());
   for (const std::string& problem : problems) std::cerr << problem << "\n";
   if (!problems.empty()) return pawl::cli::kExitUsage;
@@ -43,26 +35,42 @@ int validate(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int dispatch(const std::string& verb, const Arguments& arguments) {
+  if (verb == "run") return run(arguments);
+  if (verb == "validate") return validate(arguments);
+  if (verb == "status") return pawl::cli::status_command(arguments);
+  if (verb == "why") return pawl::cli::why_command(arguments);
+  if (verb == "logs") return pawl::cli::logs_command(arguments);
+  if (verb == "convert") return pawl::cli::convert_command(arguments);
+  if (verb == "version" || verb == "--version") {
+    std::cout << "pawl " << PAWL_VERSION << "\n";
+    return 0;
+  }
+  std::cerr << "pawl: unknown command \"" << verb << "\"; see pawl --help\n";
+  return pawl::cli::kExitUsage;
+}
+
+bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
+
 }  // namespace
 
 int main(int count, char** values) {
   pawl::os::ignore_sigpipe();
-  std::vector<std::string> arguments(values + 1, values + count);
-  if (arguments.empty()) return usage_error("which command?");
-  const std::string command = arguments.front();
+  const std::string program = pawl::cli::program_name(count > 0 ? values[0] : "");
+  Arguments arguments(values + std::min(count, 1), values + count);
+  if (arguments.empty()) {
+    std::cerr << pawl::cli::usage_text(program);
+    return pawl::cli::kExitUsage;
+  }
+  const std::string verb = arguments.front();
   arguments.erase(arguments.begin());
-  const bool wants_help =
-      command == "help" || command == "--help" || command == "-h" ||
-      (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h"));
-  if (wants_help) {
-    std::cout << kUsage;
+  if (verb == "help" || is_help(verb)) {
+    std::cout << pawl::cli::help_text(program, arguments.empty() ? "" : arguments.front());
     return 0;
   }
-  if (command == "run") return run(arguments);
-  if (command == "validate") return validate(arguments);
-  if (command == "version" || command == "--version") {
-    std::cout << "pawl " << PAWL_VERSION << "\n";
+  if (!arguments.empty() && is_help(arguments.front())) {
+    std::cout << pawl::cli::help_text(program, verb);
     return 0;
   }
-  return usage_error("unknown command \"" + command + "\"");
+  return dispatch(verb, arguments);
 }

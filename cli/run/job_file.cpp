@@ -18,20 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view kFileScheme = "file://";
 
-Result<std::string> read_text(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  std::error_code error;
-  const std::ifstream file{path, std::ios::binary};
-  if (!file || fs::is_directory(path, error))
-    return fail(Code::kNotFound, path + ": cannot be read");
-  text << file.rdbuf();
-  return text.str();
-}
-
 // Whether a folder of this name could be filled. Nothing is created directly below "/": a path like
 // /data/x means a volume, and to make one up there would surprise.
 bool is_writable(fs::path path) {
@@ -94,6 +80,20 @@ Status fit_texts(nlohmann::json& job, const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+Result<std::string> read_text(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::error_code error;
+  const std::ifstream file{path, std::ios::binary};
+  if (!file || fs::is_directory(path, error))
+    return fail(Code::kNotFound, path + ": cannot be read");
+  text << file.rdbuf();
+  return text.str();
+}
 
 Result<nlohmann::json> read_job_file(const std::string& path) {
   PAWL_TRY(text, read_text(path));

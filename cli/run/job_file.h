@@ -10,6 +10,9 @@
 
 namespace pawl::cli {
 
+// The whole file; "-" is standard input.
+Result<std::string> read_text(const std::string& path);
+
 // The one TrainingJob in the file; "-" is standard input. Invalid, with what to change, for
 // anything else.
 Result<nlohmann::json> read_job_file(const std::string& path);

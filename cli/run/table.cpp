@@ -1,17 +1,11 @@
 #include "cli/run/table.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdio>
+
+#include "cli/text.h"
 
 namespace pawl::cli {
 namespace {
-
-constexpr std::int64_t kMinute = 60, kHour = 3600, kDay = 86'400;
-
-std::string two_digits(std::int64_t number) {
-  return (number < 10 ? "0" : "") + std::to_string(number);
-}
 
 std::string line(const std::array<std::string, 8>& cells) {
   static constexpr std::array<int, 8> kWidths = {11, 7, 13, 9, 9, 8, 10, 0};
@@ -25,34 +19,7 @@ std::string line(const std::array<std::string, 8>& cells) {
   return text;
 }
 
-// Whole numbers above 100, three digits below.
-std::string short_number(const std::string& text) {
-  double number = 0;
-  if (std::sscanf(text.c_str(), "%lf", &number) != 1) return text;
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), number >= 100 ? "%.0f" : "%.3g", number);
-  return buffer.data();
-}
-
-std::string loss_text(const std::string& text) {
-  double number = 0;
-  if (std::sscanf(text.c_str(), "%lf", &number) != 1) return "-";
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.4f", number);
-  return buffer.data();
-}
-
 }  // namespace
-
-std::string format_seconds(std::int64_t seconds) {
-  seconds = std::max<std::int64_t>(seconds, 0);
-  if (seconds < kMinute) return std::to_string(seconds) + "s";
-  if (seconds < kHour)
-    return std::to_string(seconds / kMinute) + "m" + two_digits(seconds % kMinute) + "s";
-  if (seconds < kDay)
-    return std::to_string(seconds / kHour) + "h" + two_digits(seconds % kHour / kMinute) + "m";
-  return std::to_string(seconds / kDay) + "d" + two_digits(seconds % kDay / kHour) + "h";
-}
 
 JobView view_of(const api::TrainingJob& job, const std::optional<api::Progress>& gang_progress) {
   JobView view;
@@ -80,7 +47,7 @@ std::string table_header() {
 
 std::string table_row(const JobView& view, TimePoint now) {
   const api::Progress& progress = view.progress;
-  std::string step = "-", loss = "-", rate = "-", eta = "-", age = "-";
+  std::string step = "-", loss = "-", rate = "-", eta = "-";
   if (view.has_progress) {
     step = std::to_string(progress.step);
     if (progress.total_steps > 0) step += "/" + std::to_string(progress.total_steps);
@@ -88,9 +55,8 @@ std::string table_row(const JobView& view, TimePoint now) {
     if (!progress.tokens_per_second.empty()) rate = short_number(progress.tokens_per_second);
     if (progress.eta_seconds) eta = format_seconds(*progress.eta_seconds);
   }
-  if (view.created)
-    age = format_seconds(std::chrono::floor<std::chrono::seconds>(now - *view.created).count());
-  return line({view.phase, view.ready, step, loss, rate, eta, std::to_string(view.restarts), age});
+  return line({view.phase, view.ready, step, loss, rate, eta, std::to_string(view.restarts),
+               age_text(view.created, now)});
 }
 
 std::string change_key(const JobView& view) {

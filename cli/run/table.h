@@ -24,7 +24,5 @@ std::string table_row(const JobView& view, TimePoint now);
 // Equal for two views that differ only in what moves by itself (age, ETA, rate): then no new line
 // is worth it.
 std::string change_key(const JobView& view);
-// "4m05s".
-std::string format_seconds(std::int64_t seconds);
 
 }  // namespace pawl::cli

@@ -1,5 +1,5 @@
-// What patches of the random sequences want: right and wrong values of the fields that clients write.
-// Pure.
+// What patches of the random sequences want: right and wrong values of the fields that clients
+// write. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -230,8 +230,8 @@ class Generator {
     if (plural == "trainingjobs") patch["status"] = job_status(random_);
     if (plural == "workergroups") patch["status"] = group_status(random_);
     if (plural == "pods") patch["status"] = {{"phase", one_of({"Running", "Failed", "Pending"})}};
-    // Of our kinds too labels would not be written, but managedFields would name them: a new version
-    // that ApiStore does not make.
+    // Of our kinds too labels would not be written, but managedFields would name them: a new
+    // version that ApiStore does not make.
     if (plural == "pods" && random_.one_in(3)) patch["metadata"]["labels"] = {{"k", "2"}};
     if (random_.one_in(4)) patch["spec"] = {{"attempt", 9}};
     if (plural == "pods") patch.erase("spec");

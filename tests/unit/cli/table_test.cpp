@@ -50,11 +50,3 @@ TEST_CASE("table: what moves by itself is no change", "[cli]") {
   b.progress.step = 1;
   CHECK(change_key(a) != change_key(b));
 }
-
-TEST_CASE("table: durations are short", "[cli]") {
-  CHECK(format_seconds(-1) == "0s");
-  CHECK(format_seconds(59) == "59s");
-  CHECK(format_seconds(61) == "1m01s");
-  CHECK(format_seconds(7260) == "2h01m");
-  CHECK(format_seconds(90'000) == "1d01h");
-}
