@@ -81,7 +81,8 @@ TEST_CASE("names: of the longest job name every derived name and label fits in 6
   job.meta.labels["kueue.x-k8s.io/queue-name"] = "q";
   CHECK(pod_name(job, 99'999'999, kReplicasMax - 1, 9).size() <= 63);
   CHECK(child_name(job).size() <= 63);
-  for (const auto& [key, value] : pod_of(job)["metadata"]["labels"].items()) {
+  const json pod = pod_of(job);
+  for (const auto& [key, value] : pod["metadata"]["labels"].items()) {
     INFO(key);
     CHECK(value.get<std::string>().size() <= 63);
   }
@@ -116,7 +117,8 @@ TEST_CASE("native_batch: the trainer gets the lower micro-batch and everything e
   job.status.micro_batch = 4;
   const json expected = {{"steps", 5}, {"batch", {{"global", 16}, {"micro", 4}}}};
   CHECK(json::parse(trainer_config(job)) == expected);
-  for (const json& variable : pod_of(job)["spec"]["containers"][0]["env"]) {
+  const json pod = pod_of(job);
+  for (const json& variable : pod["spec"]["containers"][0]["env"]) {
     if (variable["name"] != kEnvTrainerConfig) continue;
     CHECK(json::parse(variable["value"].get<std::string>()) == expected);
   }

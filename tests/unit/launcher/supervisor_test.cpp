@@ -263,7 +263,7 @@ TEST_CASE("supervisor: an output that nobody reads does not hold back the end", 
       LogPump::start(false, stalled.writer.get(), stalled.writer.get()).value(),
       Supervisor::Events{
           .on_exited = [&](ProcessExited exited) { shop.ends[exited.local_rank] = exited; }});
-  shop.start(0, "head -c 130000 /dev/zero; exit 6");
+  shop.start(0, "head -c 60000 /dev/zero; exit 6");  // its own pipe takes that much
   REQUIRE(shop.wait(1));
   const SteadyPoint before = shop.clock.steady_now();
   shop.supervisor.reset();

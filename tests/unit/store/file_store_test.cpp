@@ -165,6 +165,7 @@ TEST_CASE("file_store: a symbolic link is neither followed nor listed", "[store]
   const TemporaryFolder folder;
   const auto store = open_on(make_posix_file_system(), folder.path() + "/s");
   std::ofstream{folder.path() + "/secret"} << "secret";
+  std::filesystem::create_directory(folder.path() + "/s");  // looking alone does not make it
   std::filesystem::create_symlink(folder.path() + "/secret", folder.path() + "/s/link");
   std::filesystem::create_directory_symlink(folder.path(), folder.path() + "/s/up");
   CHECK(keys_of(*store, "").empty());
