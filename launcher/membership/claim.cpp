@@ -28,6 +28,11 @@ void Claim::decide() {
   claim_at_.reset();
   ++tries_;
   api::WorkerGroupStatus claim = ctx_.record->status;
+  // What an earlier attempt's gang was and said of its end is not this one's.
+  if (claim.attempt < ctx_.id.attempt) {
+    claim.is_finished = false;
+    claim.members.clear();
+  }
   claim.attempt = ctx_.id.attempt;
   claim.term += 1;
   claim.leader = api::Leader{ctx_.id.self, ctx_.id.address, ctx_.id.fingerprint};

@@ -13,10 +13,11 @@ const api::WorkerGroupStatus* current_report(const Observed& seen) {
   const api::WorkerGroup* group = own_group(seen);
   if (group == nullptr) return nullptr;
   const api::WorkerGroupStatus& status = group->status;
-  const bool is_current =
-      (status.attempt == seen.job->status.attempt || is_mutant(Mutant::kI21OldReport)) &&
-      status.generation > 0;
-  return is_current ? &status : nullptr;
+  // Between a claim and the first commit of an attempt the record still describes the gang before.
+  const bool is_claim = !status.lineage.empty() && status.lineage.back().attempt != status.attempt;
+  const bool is_current = status.attempt == seen.job->status.attempt && !is_claim;
+  const bool is_taken = is_current || is_mutant(Mutant::kI21OldReport);
+  return is_taken && status.generation > 0 ? &status : nullptr;
 }
 
 }  // namespace

@@ -244,6 +244,25 @@ TEST_CASE("success: so do all of them, while the operator was away", "[core][I9]
   CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/2 live 0");
 }
 
+TEST_CASE("success: what the gang of an earlier attempt said of its end does not count",
+          "[core][I21]") {
+  World world(2);
+  world.settle();
+  world.report(1000);
+  world.group->status.is_finished = true;
+  world.group->status.lineage = {{1, 1, 0}};
+  world.set_spec([](auto& spec) { spec.is_suspended = true; });
+  world.settle(std::chrono::seconds{60});
+  REQUIRE(world.job.status.phase == "Suspended");
+  world.set_spec([](auto& spec) { spec.is_suspended = false; });
+  world.settle(std::chrono::seconds{60});
+  REQUIRE(world.job.status.attempt == 2);
+  world.group->status.attempt = 2;  // claimed, not committed
+  world.pods.clear();
+  world.settle();
+  CHECK(world.condition("SuccessCriteriaMet") == "");
+}
+
 TEST_CASE("end: terminal is final, also against pods that appear late", "[core][I10][B27]") {
   World world(1);
   world.settle();
