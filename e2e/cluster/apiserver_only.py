@@ -82,8 +82,10 @@ class ApiServerOnly:
         """Before the collector looks which kinds there are: it looks again only every 30 s."""
         kubectl = [Kubernetes()["kubectl"], f"--kubeconfig={plane.kubeconfig}"]
         crds = ["-f", str(HERE.parents[1] / "crds")]
-        for arguments in (["apply", "--server-side", *crds], ["wait", "--for=condition=Established", *crds]):
-            subprocess.run(kubectl + arguments, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*kubectl, "apply", "--server-side", *crds], check=True, stdout=subprocess.DEVNULL)
+        # `kubectl wait` fails at once on a definition that has no conditions yet.
+        wait = [*kubectl, "wait", "--for=condition=Established", *crds]
+        poll(lambda: subprocess.run(wait, check=False, capture_output=True).returncode == 0, "established CRDs")
 
     def _write_tokens(self, url: str, ca: pathlib.Path) -> None:
         rows = []
