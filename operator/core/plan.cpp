@@ -38,7 +38,10 @@ bool is_record_lost(const Pass& pass) {
   const std::int64_t attempt = pass.job.status.attempt;
   if (pass.pods.attempt_max > attempt) return true;
   if (pass.group != nullptr) return pass.group->spec.attempt > attempt;
-  return pass.seen.group == nullptr && !pass.pods.current.empty();
+  // Its pods may be gone with it: the status still tells of them. The same attempt must not begin
+  // again, because a new record counts its generations from 1.
+  const bool has_run = !pass.pods.current.empty() || pass.job.status.replicas > 0;
+  return pass.seen.group == nullptr && has_run;
 }
 
 void recover_record(Pass& pass) {

@@ -14,8 +14,8 @@
 namespace pawl::conformance {
 namespace {
 
-constexpr int kSequences = 40;
-constexpr int kLongFactor = 10;
+constexpr int kSequences = 10;  // some 5 s each, most of it waiting for the real collector
+constexpr int kLongFactor = 40;
 constexpr int kSteps = 40;
 constexpr std::uint64_t kFirstSeed = 1;
 constexpr int kShrinkRunsMax = 60;
@@ -63,7 +63,7 @@ TEST_CASE("sequences: ApiStore answers and shows what a real API server does", "
   }
   WARN(count << " sequences, " << runner.requests << " requests, " << runner.events << " events, "
              << raced << " raced");
-  CHECK(raced * 20 <= count);
+  CHECK(raced <= 1 + count / 20);
 }
 
 }  // namespace

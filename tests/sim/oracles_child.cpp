@@ -153,6 +153,8 @@ void Oracles::i01_group_follows_status(const local::Change& change) {
 
 void Oracles::i02_children_before_group(const local::Change& change) {
   if (change.before != nullptr || !is_calm()) return;
+  const std::string owner = text_at(*change.after, "/metadata/ownerReferences/0/uid");
+  if (!job_of(owner)) return;  // deleted meanwhile: the collector was there first, and comes again
   const auto& resources = kube::resources::kServiceAccounts;
   const std::string name = text_at(*change.after, "/metadata/name") + "-pawl-worker";
   if (api_.find(resources, name) == nullptr ||

@@ -3,6 +3,7 @@
 // actions as launcher.cpp does and decides nothing. PeerNet is the network between workers.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -72,7 +73,17 @@ class Worker final : public Rank {
     std::string other;  // its listening address
     membership::PeerId their_id = 0;
     milliseconds latency{1};
+    // Under way, in order: while the network is cut TCP keeps what was sent, and sends it again.
+    std::shared_ptr<std::deque<membership::Message>> wire =
+        std::make_shared<std::deque<membership::Message>>();
   };
+  // Takes the next message of a wire to its reader, as soon as neither end is cut off.
+  struct Delivery {
+    std::string from, to;
+    membership::PeerId their_id = 0;
+    std::shared_ptr<std::deque<membership::Message>> wire;
+  };
+  void deliver_after(milliseconds delay, Delivery delivery);
   using Input = membership::Input;
 
   void feed_soon(Input input, milliseconds delay = milliseconds{1});

@@ -16,6 +16,7 @@ namespace {
 constexpr milliseconds kMissingMin{500}, kUnauthorizedMin{10'000};
 constexpr milliseconds kBackoffFirst{100}, kBackoffMax{3'000};
 constexpr milliseconds kDialTimeout{3'000};
+constexpr milliseconds kResendEvery{200};
 
 }  // namespace
 
@@ -150,16 +151,26 @@ void Worker::act(const Send& send) {
   const auto found = connections_.find(send.peer);
   if (found == connections_.end()) return;
   const Connection& connection = found->second;
-  place_.engine.after(connection.latency,
-                      [this, alive = is_alive_, to = connection.other, id = connection.their_id,
-                       &net = place_.net, message = send.message, from = id_.address] {
-                        Worker* other = net.find(to);
-                        if (other == nullptr || other->is_cut_ || (*alive && is_cut_)) return;
-                        const auto known = other->connections_.find(id);
-                        if (known != other->connections_.end() && known->second.other == from) {
-                          other->feed(PeerSaid{id, message});
-                        }
-                      });
+  connection.wire->push_back(send.message);
+  deliver_after(connection.latency,
+                {id_.address, connection.other, connection.their_id, connection.wire});
+}
+
+void Worker::deliver_after(milliseconds delay, Delivery delivery) {
+  place_.engine.after(delay, [place = place_, delivery = std::move(delivery)]() mutable {
+    Worker* sender = place.net.find(delivery.from);
+    Worker* reader = place.net.find(delivery.to);
+    if (reader == nullptr || delivery.wire->empty()) return;
+    if (reader->is_cut_ || (sender != nullptr && sender->is_cut_)) {
+      return reader->deliver_after(kResendEvery, std::move(delivery));
+    }
+    const Message message = std::move(delivery.wire->front());
+    delivery.wire->pop_front();
+    const auto known = reader->connections_.find(delivery.their_id);
+    if (known != reader->connections_.end() && known->second.other == delivery.from) {
+      reader->feed(PeerSaid{delivery.their_id, message});
+    }
+  });
 }
 
 void Worker::act(const HangUp& hang_up) { drop(hang_up.peer, true); }

@@ -418,6 +418,17 @@ TEST_CASE(
   CHECK(cleared.broken.empty());
 }
 
+TEST_CASE("restart: a record that was deleted with all its pods is not begun again in its attempt",
+          "[core][I18]") {
+  World world(2);
+  world.settle(seconds{10});
+  REQUIRE(world.job.status.replicas == 2);
+  world.group.reset();
+  world.pods.clear();
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 2/2 live 2 RecordLost=1");
+}
+
 TEST_CASE("restart: labels that somebody edited change nothing", "[core][B25]") {
   World world(2);
   world.settle();
