@@ -38,6 +38,23 @@ void write_end(Pass& pass, const char* type, const std::string& reason,
   pass.emit(type == std::string(condition::kFailed), type, message);
 }
 
+// A pod whose worker has ended becomes terminal by itself, and keeps its log, unless a container
+// beside the worker runs on.
+void delete_running(Pass& pass, const Condition& decided) {
+  const TimePoint due = decided.last_transition_time.value_or(pass.now) + pass.policy.culprit_wait;
+  for (const Worker& worker : pass.pods.current) {
+    if (is_terminal(*worker.pod)) continue;
+    if (outcome_of(*worker.pod) != Outcome::kNone && pass.now_exact < due) {
+      pass.wake(due);
+    } else {
+      pass.delete_pod(*worker.pod);
+    }
+  }
+  for (const Worker& worker : pass.pods.previous) {
+    if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
+  }
+}
+
 // cleanPodPolicy None: the workers are told to stop and keep their pods, for a bounded time. The
 // anchor is the moment when the end was decided.
 bool is_left_to_stop(Pass& pass, const Condition& decided) {
@@ -109,7 +126,7 @@ void finish(Pass& pass) {
   pass.say(cause_of_end.reason, cause_of_end.message);
   const bool keeps = is_mutant(Mutant::kB27FinishedKeepsPods);
   if (pass.pods.has_active() && !keeps && is_left_to_stop(pass, cause_of_end)) return;
-  if (!keeps) delete_active(pass);
+  if (!keeps) delete_running(pass, cause_of_end);
   if (pass.pods.has_active() && !keeps) return;
   write_end(pass, is_success ? condition::kComplete : condition::kFailed, cause_of_end.reason,
             cause_of_end.message);

@@ -68,8 +68,9 @@ bool ensure_record(Pass& pass) {
   if (pass.group == nullptr) {
     if (!has_buildable_template(pass)) return false;
     if (is_mutant(Mutant::kB06GroupFirst)) pass.acts.push_back(CreateGroup{group_spec(pass)});
+    // The RoleBinding last: the API server looks at the rights of the Role that it names.
     for (const ObjectKind kind : {ObjectKind::kServiceAccount, ObjectKind::kRole,
-                                  ObjectKind::kRoleBinding, ObjectKind::kDisruptionBudget}) {
+                                  ObjectKind::kDisruptionBudget, ObjectKind::kRoleBinding}) {
       pass.acts.push_back(CreateChild{kind});
     }
     if (!is_mutant(Mutant::kB06GroupFirst)) pass.acts.push_back(CreateGroup{group_spec(pass)});
