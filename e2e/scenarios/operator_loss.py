@@ -91,6 +91,8 @@ class LeaseHistory:
 
 
 def fingerprint(job):
+    # A gang may report progress before the kubelet has written the state of its containers.
+    until("every pod tells of its containers", lambda: all("containerStatuses" in pod["status"] for pod in job.pods()))
     return {(pod["metadata"]["name"], pod["metadata"]["uid"],
              pod["status"]["containerStatuses"][0]["restartCount"]) for pod in job.pods()}
 
