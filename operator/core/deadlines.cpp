@@ -61,6 +61,10 @@ std::optional<Loss> find_hang(Pass& pass) {
   loss.failure.attempt = pass.job.status.attempt;
   loss.failure.time = pass.now;
   loss.failure.message = "no new step for " + in_seconds(limit) + " (deadlines.progressSeconds)";
+  // The silence may be that of our own view of the record.
+  if (pass.group != nullptr) {
+    loss.confirms.push_back(ConfirmRecord{pass.group->meta.resource_version});
+  }
   if (pass.next.progress) {
     loss.failure.message += "; the last was step " + std::to_string(pass.next.progress->step);
   }

@@ -108,6 +108,20 @@ TEST_CASE("hang: a gang that reports no new step is restarted, and it counts", "
         "no new step for 50 s (deadlines.progressSeconds); the last was step 5");
 }
 
+TEST_CASE("hang: is not believed of a record that has moved on", "[core][I28][B12]") {
+  World world;
+  world.set_spec([](auto& spec) { spec.deadlines.progress_seconds = 50; });
+  world.settle();
+  world.report(7);
+  world.settle(seconds{5});
+  world.now += seconds{51};
+  const core::Plan plan = world.plan();
+  world.report(8);  // which this plan has not seen
+  CHECK_FALSE(world.apply(plan.actions.at(0)));
+  world.settle();
+  CHECK(world.job.status.attempt == 1);
+}
+
 TEST_CASE("hang: a program that never told its progress is left alone; Native is not",
           "[core][I28]") {
   for (const auto kind : {api::RuntimeKind::kCustom, api::RuntimeKind::kNative}) {
