@@ -50,7 +50,16 @@ std::vector<Candidate> candidates_of(const JobSnapshot& snapshot, std::int64_t a
 
 // The pods are gone, or were never made.
 Result<LogChoice> without_pods(const JobSnapshot& snapshot, std::int64_t attempt) {
-  if (attempt <= 0) return fail(Code::kNotFound, "there was no such attempt");
+  const api::ObjectMeta& job = snapshot.job.meta;
+  const std::string ask_why = "`pawl why " + job.name + " -n " + job.ns + "` says ";
+  if (snapshot.job.status.attempt == 0) {
+    return fail(Code::kNotFound, job.name + " has not started, so there is no log; " + ask_why +
+                                     "what it waits for");
+  }
+  if (attempt <= 0) {
+    return fail(Code::kNotFound, "there was no such attempt: attempts are numbered from 1 to " +
+                                     std::to_string(snapshot.job.status.attempt));
+  }
   const std::string gone = "the pods of " + attempt_text(attempt) + " are gone or were never made";
   const auto& failure = snapshot.job.status.last_failure;
   if (failure && failure->attempt == attempt && !failure->log_tail.empty()) {
@@ -60,9 +69,7 @@ Result<LogChoice> without_pods(const JobSnapshot& snapshot, std::int64_t attempt
                          core::sentence(*failure)};
   }
   const bool is_present = attempt == snapshot.job.status.attempt;
-  return fail(Code::kNotFound, is_present ? gone + ": `pawl why " + snapshot.job.meta.name +
-                                                " -n " + snapshot.job.meta.ns + "` says more"
-                                          : gone);
+  return fail(Code::kNotFound, is_present ? gone + ": " + ask_why + "more" : gone);
 }
 
 }  // namespace

@@ -94,9 +94,12 @@ TEST_CASE("logs: where the pods are gone, what the last failure kept is shown an
     return choose_logs(fixture.snapshot(), options).error().message;
   };
   CHECK(message({.attempt = 1}) == "the pods of attempt 1 are gone or were never made");
-  CHECK(message({.attempt = 0}) == "there was no such attempt");
+  CHECK(message({.attempt = 0}) == "there was no such attempt: attempts are numbered from 1 to 2");
   fixture.job.status.last_failure.reset();
   CHECK(message({}).ends_with(": `pawl why gpt -n team-a` says more"));
+  fixture.job.status.attempt = 0;
+  CHECK(message({}) ==
+        "gpt has not started, so there is no log; `pawl why gpt -n team-a` says what it waits for");
 }
 
 TEST_CASE("logs: lines come whole, whatever the pieces", "[cli]") {
