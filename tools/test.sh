@@ -88,6 +88,14 @@ e2e_level() {
   note_level e2e "$count" "$bad" $((SECONDS - start))
 }
 
+# 1,000 jobs at once on a real control plane with fake nodes, half of them deleted, the operator killed 20 times.
+chaos_level() {
+  local start=$SECONDS bad=0
+  setup_cluster kubernetes helm kwok load
+  python3 e2e/bench/bench.py chaos --jobs 1000 --nodes 250 --kills 20 || bad=1
+  note_level chaos $((1 - bad)) "$bad" $((SECONDS - start))
+}
+
 closing_line() {
   printf '%s\n' "${summary[@]}"
   echo "$passed passed, $failed failed"
@@ -125,7 +133,7 @@ run_levels() {
         ;;
       threads) threads_level ;;
       sim) sim_level "${long[@]}" ;;
-      e2e) build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train; e2e_level "${long[@]}" ;;
+      e2e) build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train; e2e_level "${long[@]}"; [ ${#long[@]} -eq 0 ] || chaos_level ;;
       *) echo "unknown level: $level (unit threads sim integration conformance e2e)" >&2; exit 2 ;;
     esac
   done

@@ -138,11 +138,11 @@ class ControlPlane:
             "--kube-api-qps=200", "--kube-api-burst=400", *extra,
         ], self._endpoint.netns)
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, extra=()) -> None:
         self.scheduler.start([
             self._programs["kube-scheduler"], "--leader-elect=false",
             f"--kubeconfig={self._state / 'kube-scheduler.kubeconfig'}",
-            "--kube-api-qps=200", "--kube-api-burst=400",
+            "--kube-api-qps=200", "--kube-api-burst=400", *extra,
         ], self._endpoint.netns)
 
 

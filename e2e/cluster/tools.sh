@@ -2,7 +2,8 @@
 # Builds the Go programs of the test cluster into a cache outside the tree and prints
 # their paths, one a line, in the order asked for:
 #
-#   tools.sh kubernetes coredns helm
+#   tools.sh kubernetes coredns helm kwok load
+#   tools.sh jobset trainer training-operator kueue      for the benchmarks beside them
 #
 # The folder of a tool is named by a hash of everything it is built from, so a warm call
 # compiles nothing and an old checkout finds its own build. A tool is built under a
@@ -46,29 +47,78 @@ build_helm() {
     -X $x/pkg/chartutil.k8sVersionMinor=$(cut -d. -f2 <<<"$kubernetes")" helm.sh/helm/v3/cmd/helm)
 }
 
+# A release of somebody else's program, built with the versions that it names itself, and the definitions that
+# belong to it. KWOK stands in for kubelets; the others are what Pawl is measured beside.
+release_of() {  # NAME -> MODULE VERSION PACKAGE MANIFESTS…
+  case $1 in
+    kwok) echo sigs.k8s.io/kwok v0.7.0 cmd/kwok ;;
+    jobset) echo sigs.k8s.io/jobset v0.12.0 . config/components/crd/bases config/components/webhook/manifests.yaml ;;
+    trainer) echo github.com/kubeflow/trainer/v2 v2.3.0 cmd/trainer-controller-manager manifests/base/crds \
+      manifests/base/webhook/manifests.yaml manifests/base/runtimes/torch_distributed.yaml ;;
+    training-operator) echo github.com/kubeflow/training-operator v1.9.0 cmd/training-operator.v1 manifests/base/crds \
+      manifests/base/webhook/manifests.yaml ;;
+    kueue) echo sigs.k8s.io/kueue v0.19.0 cmd/kueue config/components/crd/bases config/components/webhook/manifests.yaml ;;
+    *) return 1 ;;
+  esac
+}
+
+build_release() {  # NAME OUTPUT
+  local module version package manifests source built
+  read -r module version package manifests <<<"$(release_of "$1")"
+  built=$(mktemp -d)
+  GOBIN=$built go install -trimpath -ldflags "-s -w" "$(sed 's,/\.$,,' <<<"$module/$package")@$version"
+  mv "$built"/* "$2/$1"
+  rmdir "$built"
+  source=$(cd "$2" && go mod download -json "$module@$version" | sed -nE 's/^\t"Dir": "(.*)",?$/\1/p')
+  local manifest
+  for manifest in $manifests; do cp -r "$source/$manifest" "$2/"; done
+  chmod -R u+w "$2"
+}
+
+build_load() {
+  (cd "$here/../bench/load" && go build -trimpath -ldflags "-s -w" -o "$2/load" .)
+}
+
 source_hash() {  # FOLDER BUILD_FUNCTION
   { cat "$1/go.mod" "$1/go.sum"; [ ! -f "$1/main.go" ] || cat "$1/main.go"
     declare -f "$2"; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12
 }
 
 ensure() {  # NAME MODULE_FOLDER MODULE BINARY
-  local version folder temporary
+  local version
   version=$(module_version "$2" "$3")
-  folder=$tools/$1-$version-$(source_hash "$2" "build_$1")
-  if [ ! -x "$folder/$4" ]; then
+  ensure_in "$tools/$1-$version-$(source_hash "$2" "build_$1")" "$4" "build_$1" "$version"
+}
+
+ensure_release() {  # NAME
+  local version hash
+  version=$(release_of "$1" | cut -d' ' -f2)
+  hash=$({ release_of "$1"; declare -f build_release; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12)
+  ensure_in "$tools/$1-${version#v}-$hash" "$1" build_release "$1"
+}
+
+ensure_load() {
+  local hash
+  hash=$({ cat "$here"/../bench/load/*.go; declare -f build_load; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12)
+  ensure_in "$tools/load-$hash" load build_load ""
+}
+
+ensure_in() {  # FOLDER BINARY BUILD ARGUMENT
+  local folder=$1 temporary
+  if [ ! -x "$folder/$2" ]; then
     exec 9>"$tools/.lock"
     flock 9
-    if [ ! -x "$folder/$4" ]; then
-      echo "tools: building $1 $version" >&2
+    if [ ! -x "$folder/$2" ]; then
+      echo "tools: building $(basename "$folder")" >&2
       find "$tools" -maxdepth 1 -name '.build.*' -exec rm -rf {} +  # ours is the only build
       temporary=$(mktemp -d "$tools/.build.XXXXXX")
-      "build_$1" "$version" "$temporary" >&2
+      "$3" "$4" "$temporary" >&2
       chmod 755 "$temporary"
       mv -T "$temporary" "$folder"
     fi
     exec 9>&-
   fi
-  echo "$folder/$4"
+  echo "$folder/$2"
 }
 
 [ $# -gt 0 ] || set -- kubernetes coredns helm
@@ -78,6 +128,8 @@ for tool in "$@"; do
     kubernetes) ensure kubernetes "$here" k8s.io/kubernetes kube ;;
     coredns) ensure coredns "$here/coredns" github.com/coredns/coredns coredns ;;
     helm) ensure helm "$here/helm" helm.sh/helm/v3 helm ;;
-    *) echo "tools: unknown tool '$tool' (kubernetes, coredns, helm)" >&2; exit 2 ;;
+    load) ensure_load ;;
+    kwok | jobset | trainer | training-operator | kueue) ensure_release "$tool" ;;
+    *) echo "tools: unknown tool '$tool'" >&2; exit 2 ;;
   esac
 done

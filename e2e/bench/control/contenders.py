@@ -1,0 +1,163 @@
+"""Who is measured: each brings up what it needs on a fresh control plane, and says what one job of it looks like."""
+
+import pathlib
+import subprocess
+import sys
+
+from . import peers
+from .plane import NAMESPACE, ROOT, Plane, free_port, poll
+from .plane import tool
+
+CONTAINER = {"name": "worker", "image": "localhost/worker", "command": ["/bin/worker"],
+             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+OPERATOR = ROOT / "build" / "release" / "bin" / "pawl-operator"
+
+
+class Contender:
+    """`controllers` names the daemons whose processor time and memory are its own."""
+    name = ""
+    controllers = ()
+    version = ""
+
+    def prepare(self, plane: Plane, workers: int) -> None:
+        pass
+
+    def submit(self, plane: Plane, jobs: int, workers: int) -> None:
+        plane.post(self.path, self.job(workers), count=jobs)
+
+
+class Bare(Contender):
+    """A client that knows all pods beforehand and does nothing but create them, 32 requests at a time."""
+    name = "bare"
+
+    def submit(self, plane, jobs, workers):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job-$JOB-$WORKER", "labels": {"job": "job-$JOB"}},
+               "spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+        plane.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod, count=jobs * workers, per=workers)
+
+
+class BatchJob(Contender):
+    name = "job"
+    path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+
+    def job(self, workers):
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job-$I"},
+                "spec": {"parallelism": workers, "completions": workers, "completionMode": "Indexed", "backoffLimit": 0,
+                         "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}}
+
+
+class JobSet(Contender):
+    name = "jobset"
+    controllers = ("jobset",)
+    version = "0.12.0"
+    path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
+
+    def prepare(self, plane, workers):
+        peers.start_jobset(plane)
+
+    def job(self, workers):
+        template = {"spec": {"parallelism": workers, "completions": workers, "completionMode": "Indexed",
+                             "backoffLimit": 0,
+                             "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}}
+        return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "job-$I"},
+                "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": template}]}}
+
+
+class Trainer(Contender):
+    """TrainJob → JobSet → Job → pods, so JobSet's controller runs too."""
+    name = "trainer"
+    controllers = ("trainer", "jobset")
+    version = "2.3.0"
+    path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{NAMESPACE}/trainjobs"
+
+    def prepare(self, plane, workers):
+        peers.start_jobset(plane)
+        peers.start_trainer(plane)
+
+    def job(self, workers):
+        return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "job-$I"},
+                "spec": {"runtimeRef": {"name": "torch-distributed"},
+                         "trainer": {"numNodes": workers, "image": CONTAINER["image"], "command": CONTAINER["command"],
+                                     "resourcesPerNode": CONTAINER["resources"]}}}
+
+
+class TrainingOperator(Contender):
+    name = "training_operator"
+    controllers = ("training-operator",)
+    version = "1.9.0"
+    path = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
+
+    def prepare(self, plane, workers):
+        peers.start_training_operator(plane)
+
+    def job(self, workers):
+        template = {"spec": {"containers": [{**CONTAINER, "name": "pytorch"}]}}
+        return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "job-$I"},
+                "spec": {"pytorchReplicaSpecs": {
+                    "Master": {"replicas": 1, "restartPolicy": "Never", "template": template},
+                    "Worker": {"replicas": workers - 1, "restartPolicy": "Never", "template": template}}}}
+
+
+class Pawl(Contender):
+    """The release build, out of cluster, as the service account of the chart, with its rights and policies."""
+    name = "pawl"
+    controllers = ("pawl-operator",)
+    version = "0.1.0"
+    path = f"/apis/pawl.dev/v1alpha1/namespaces/{NAMESPACE}/trainingjobs"
+
+    def __init__(self, extra=()):
+        self.extra = list(extra)
+
+    def prepare(self, plane, workers):
+        install_pawl(plane)
+        self.start(plane)
+
+    def start(self, plane):
+        """Starts (again) and returns when its caches are filled."""
+        port = free_port()
+        daemon = plane.start("pawl-operator", [OPERATOR, "--kubeconfig", operator_identity(plane), "--health-address",
+                                               f"127.0.0.1:{port}", "--launcher-image", "localhost/launcher",
+                                               "--worker-image", "localhost/worker", *self.extra])
+        poll(lambda: is_ready(port, daemon), "a ready operator", 60, 0.05)
+        return port
+
+    def job(self, workers, annotations=None, **spec):
+        template = {"spec": {"containers": [CONTAINER]}}
+        if annotations:
+            template["metadata"] = {"annotations": annotations}
+        return {"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "job-$I"},
+                "spec": {"replicas": workers, "runtime": {"kind": "Custom"}, "template": template, **spec}}
+
+
+def operator_identity(plane):
+    return plane.identity("pawl-operator", "system:serviceaccounts", "system:serviceaccount:pawl-system:pawl-operator")
+
+
+def is_ready(port, daemon):
+    if not daemon.pid:
+        raise RuntimeError(f"pawl-operator ended:\n{daemon.log_tail()}")
+    code = subprocess.run([sys.executable, "-c", "import sys,urllib.request as u;u.urlopen(sys.argv[1],timeout=2)",
+                           f"http://127.0.0.1:{port}/readyz"], capture_output=True, check=False).returncode
+    return code == 0
+
+
+def install_pawl(plane):
+    """Everything of the chart but the Deployment: definitions, rights, admission policies."""
+    templates = [f"templates/{file.name}" for file in sorted((ROOT / "charts" / "pawl" / "templates").glob("*.yaml"))
+                 if file.name != "operator.yaml"]
+    command = [tool("helm"), "template", "pawl", ROOT / "charts" / "pawl", "--namespace", "pawl-system"]
+    for key in ("operator", "launcher", "worker"):
+        command += ["--set", f"image.{key}=localhost/{key}"]
+    for template in templates:
+        command += ["-s", template]
+    rendered = subprocess.run(list(map(str, command)), text=True, capture_output=True, check=True).stdout
+    manifest = pathlib.Path(plane.state / "pawl.yaml")
+    manifest.write_text(rendered)
+    plane.apply(ROOT / "crds")
+    plane.kubectl("wait", "--for=condition=Established", "crd", "trainingjobs.pawl.dev", "workergroups.pawl.dev",
+                  "--timeout=60s")
+    plane.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pawl-system"}})
+    plane.apply(manifest)
+
+
+ALL = {contender.name: contender for contender in (Bare, BatchJob, JobSet, Trainer, TrainingOperator, Pawl)}

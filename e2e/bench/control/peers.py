@@ -1,0 +1,137 @@
+"""How the peers' controllers are brought up: their own definitions and webhooks, configured as their releases do, with
+three differences: no leader election, our certificates, and a client rate that is not the limit."""
+
+import pathlib
+import shutil
+
+from . import webhooks
+from .plane import Plane, free_port, poll, tool
+
+# Two of them read their certificates from this path, and nothing changes that.
+FIXED_CERTIFICATES = pathlib.Path("/tmp/k8s-webhook-server/serving-certs")
+SELECT_JOBSET_PODS = """  objectSelector:
+    matchExpressions:
+    - {key: jobset.sigs.k8s.io/jobset-name, operator: Exists}
+"""
+
+
+def _ready(plane: Plane, name, ports):
+    daemon = plane.daemons[name]
+
+    def listens():
+        if not daemon.pid:
+            raise RuntimeError(f"{name} ended:\n{daemon.log_tail()}")
+        return all(_is_listening(daemon, port) for port in ports)
+
+    poll(listens, f"{name}", 90, 0.1)
+
+
+def _is_listening(daemon, port):
+    rows = []
+    for table in ("tcp", "tcp6"):
+        rows += pathlib.Path(f"/proc/{daemon.pid}/net/{table}").read_text().splitlines()[1:]
+    return any(int(row.split()[1].split(":")[1], 16) == port and row.split()[3] == "0A" for row in rows)
+
+
+def _apply_text(plane: Plane, name, text):
+    file = plane.state / f"{name}.yaml"
+    file.write_text(text)
+    plane.apply(file)
+
+
+def _namespace(plane: Plane, name):
+    plane.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def start_jobset(plane: Plane):
+    """Its own overlay calls the pod webhooks for pods of JobSets only; so do we."""
+    binary = tool("jobset")
+    port, metrics, health = free_port(), free_port(), free_port()
+    certificates = webhooks.serving_certificate(plane, plane.state / "jobset-certs", "jobset-serving")
+    config = plane.state / "jobset.config.yaml"
+    config.write_text(f"""apiVersion: config.jobset.x-k8s.io/v1alpha1
+kind: Configuration
+leaderElection: {{leaderElect: false}}
+internalCertManagement: {{enable: false}}
+webhook: {{port: {port}, certDir: {certificates}}}
+metrics: {{bindAddress: "127.0.0.1:{metrics}", certDir: {certificates}}}
+health: {{healthProbeBindAddress: "127.0.0.1:{health}"}}
+clientConnection: {{qps: 1000, burst: 1000}}
+""")
+    plane.apply(binary.parent / "bases")
+    plane.kubectl("wait", "--for=condition=Established", "crd", "jobsets.jobset.x-k8s.io", "--timeout=60s")
+    plane.start("jobset", [binary, "--config", config, "--zap-devel=false", "--zap-log-level=error"],
+                {"KUBECONFIG": str(plane.identity("jobset"))})
+    _ready(plane, "jobset", [port])
+    text = webhooks.by_url(plane, (binary.parent / "manifests.yaml").read_text(), port)
+    for name in ("mpod.kb.io", "vpod.kb.io"):
+        text = text.replace(f"  name: {name}\n", f"  name: {name}\n{SELECT_JOBSET_PODS}")
+    _apply_text(plane, "jobset-webhooks", text.replace("name: mutating-webhook-configuration", "name: jobset-mutating")
+                .replace("name: validating-webhook-configuration", "name: jobset-validating"))
+
+
+def start_trainer(plane: Plane):
+    binary = tool("trainer")
+    port, metrics, health = free_port(), free_port(), free_port()
+    temporary = plane.state / "trainer-tmp"
+    webhooks.serving_certificate(plane, temporary / "k8s-webhook-server" / "serving-certs", "trainer-serving")
+    config = plane.state / "trainer.config.yaml"
+    config.write_text(f"""apiVersion: config.trainer.kubeflow.org/v1alpha1
+kind: Configuration
+leaderElection: {{leaderElect: false}}
+certManagement: {{enable: false}}
+webhook: {{port: {port}}}
+metrics: {{bindAddress: "127.0.0.1:{metrics}", secureServing: true}}
+health: {{healthProbeBindAddress: "127.0.0.1:{health}"}}
+controller:
+  groupKindConcurrency: {{TrainJob.trainer.kubeflow.org: 5, TrainingRuntime.trainer.kubeflow.org: 1, ClusterTrainingRuntime.trainer.kubeflow.org: 1}}
+clientConnection: {{qps: 1000, burst: 1000}}
+""")
+    folder = binary.parent
+    (folder / "crds" / "kustomization.yaml").unlink(missing_ok=True)
+    plane.apply(folder / "crds")
+    plane.kubectl("wait", "--for=condition=Established", "crd", "trainjobs.trainer.kubeflow.org",
+                  "clustertrainingruntimes.trainer.kubeflow.org", "--timeout=60s")
+    plane.start("trainer", [binary, "--config", config, "--zap-log-level=error"],
+                {"KUBECONFIG": str(plane.identity("trainer")), "TMPDIR": str(temporary)})
+    _ready(plane, "trainer", [port])
+    text = webhooks.by_url(plane, (folder / "manifests.yaml").read_text(), port)
+    _apply_text(plane, "trainer-webhooks", text.replace("name: mutating-webhook-configuration", "name: trainer-mutating")
+                .replace("name: validating-webhook-configuration", "name: trainer-validating"))
+    poll(lambda: _applies(plane, folder / "torch_distributed.yaml"), "the runtime of Trainer", 60, 0.5)
+
+
+def _applies(plane, file):
+    """A webhook answers some moments after its port listens."""
+    try:
+        plane.apply(file)
+        return True
+    except RuntimeError:
+        return False
+
+
+def start_training_operator(plane: Plane):
+    """It writes its CA into its webhook configuration by itself, from a Secret; ours is valid, so it is kept."""
+    binary = tool("training-operator")
+    port, metrics, health = free_port(), free_port(), free_port()
+    name = "validator.training-operator.kubeflow.org"
+    certificates = webhooks.serving_certificate(plane, FIXED_CERTIFICATES, "training-operator-serving",
+                                                ["training-operator.kubeflow.svc"])
+    folder = binary.parent
+    (folder / "crds" / "kustomization.yaml").unlink(missing_ok=True)
+    plane.apply(folder / "crds")
+    plane.kubectl("wait", "--for=condition=Established", "crd", "pytorchjobs.kubeflow.org", "--timeout=60s")
+    _namespace(plane, "kubeflow")
+    files = [f"--from-file={key}={certificates / key}" for key in ("ca.crt", "ca.key", "tls.crt", "tls.key")]
+    plane.kubectl("create", "secret", "generic", "training-operator-webhook-cert", "-n", "kubeflow", *files)
+    text = webhooks.by_url(plane, (folder / "manifests.yaml").read_text(), port)
+    _apply_text(plane, "training-operator-webhooks", text.replace("name: validating-webhook-configuration",
+                                                                  f"name: {name}"))
+    try:
+        plane.start("training-operator", [binary, "--enable-scheme=pytorchjob", f"--webhook-server-port={port}",
+                                          f"--metrics-bind-address=127.0.0.1:{metrics}", "--zap-log-level=error",
+                                          f"--health-probe-bind-address=127.0.0.1:{health}"],
+                    {"KUBECONFIG": str(plane.identity("training-operator"))})
+        _ready(plane, "training-operator", [port])
+    finally:
+        shutil.rmtree(FIXED_CERTIFICATES.parent, ignore_errors=True)
