@@ -71,6 +71,7 @@ const std::set<std::string> kAllowed{
     "strtoull",
     "tolower",
     "toupper",
+    "trunc",
     "strncmp",
     "strcoll",
     "strxfrm",
