@@ -226,7 +226,8 @@ void carry_failure_policy(Draft& draft, Source& spec, const Part& part) {
 void carry_network(Draft& draft, Source& spec) {
   Source network = spec.take_object("network");
   const std::string why = "the workers have no host names";
-  const std::string instead = "use MASTER_ADDR, which the launcher sets";
+  const std::string instead =
+      "use MASTER_ADDR, which the launcher sets, or set spec.hostnames and use NAME-SLOT.NAME";
   network.leave_out("subdomain", why, instead);
   if (network.take_flag("enableDNSHostnames").value_or(false)) {
     draft.leave_out(network.path_of("enableDNSHostnames"), why, instead);

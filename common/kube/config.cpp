@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <vector>
 
 #include "common/os/fd.h"
 #include "common/os/process.h"
+#include "common/os/run_program.h"
 
 namespace pawl::kube {
 namespace {
@@ -62,66 +65,102 @@ Result<std::string> from_base64(const std::string& text) {
   return out;
 }
 
-// One kubeconfig file that has been parsed, and how its entries are read.
+std::string to_base64(const std::string& data) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : data) {
+    bits = (bits << 8) | static_cast<unsigned char>(c);
+    for (count += 8; count >= 6; count -= 6) out += kDigits[(bits >> (count - 6)) & 63];
+  }
+  if (count > 0) out += kDigits[(bits << (6 - count)) & 63];
+  while (out.size() % 4 != 0) out += '=';
+  return out;
+}
+
+// One entry of a list, and the folder that relative paths in it are relative to.
+struct Entry {
+  YAML::Node node;
+  std::string path;  // of its file
+
+  std::string beside(const std::string& file) const {
+    const std::size_t slash = path.rfind('/');
+    return file.front() == '/' || slash == std::string::npos ? file
+                                                             : path.substr(0, slash + 1) + file;
+  }
+};
+
+// Kubeconfig files that have been parsed, and how their entries are read: of each name the first
+// counts, as in kubectl.
 class Kubeconfig {
  public:
-  Kubeconfig(YAML::Node root, std::string path) : root_(std::move(root)), path_(std::move(path)) {}
-
+  explicit Kubeconfig(std::vector<Entry> files) : files_(std::move(files)) {}
   Result<ClusterConfig> read(const std::string& context_name) const;
 
  private:
-  Result<YAML::Node> named(const char* list, const char* entry, const std::string& name) const;
-  Result<std::string> data_or_file(const YAML::Node& node, const char* key) const;
-  Status read_cluster(const YAML::Node& cluster, ClusterConfig& config) const;
-  Status read_user(const YAML::Node& user, ClusterConfig& config) const;
-  // Relative paths in a kubeconfig are relative to the file that holds them.
-  std::string beside(const std::string& path) const {
-    const std::size_t slash = path_.rfind('/');
-    return path.front() == '/' || slash == std::string::npos ? path
-                                                             : path_.substr(0, slash + 1) + path;
-  }
+  Result<Entry> named(const char* list, const char* entry, const std::string& name) const;
+  std::string current_context() const;
+  std::string paths() const;
 
-  YAML::Node root_;
-  std::string path_;
+  const std::vector<Entry> files_;
 };
 
-Result<YAML::Node> Kubeconfig::named(const char* list, const char* entry,
-                                     const std::string& name) const {
-  if (root_[list] && root_[list].IsSequence()) {
-    for (const YAML::Node& item : root_[list]) {
-      if (text_at(item, "name") == name && item[entry] && item[entry].IsMap()) return item[entry];
+Result<Entry> Kubeconfig::named(const char* list, const char* entry,
+                                const std::string& name) const {
+  for (const Entry& file : files_) {
+    const YAML::Node items = file.node[list];
+    if (!items || !items.IsSequence()) continue;
+    for (const YAML::Node& item : items) {
+      if (text_at(item, "name") == name && item[entry] && item[entry].IsMap()) {
+        return Entry{item[entry], file.path};
+      }
     }
   }
-  return fail(Code::kInvalid, path_ + " has no " + entry + " named \"" + name + "\"");
+  return fail(Code::kInvalid, paths() + " has no " + entry + " named \"" + name + "\"");
+}
+
+std::string Kubeconfig::current_context() const {
+  for (const Entry& file : files_) {
+    const std::string name = text_at(file.node, "current-context");
+    if (!name.empty()) return name;
+  }
+  return "";
+}
+
+std::string Kubeconfig::paths() const {
+  std::string text;
+  for (const Entry& file : files_) text += (text.empty() ? "" : ":") + file.path;
+  return text;
 }
 
 // "<key>-data" wins over "<key>", as in kubectl.
-Result<std::string> Kubeconfig::data_or_file(const YAML::Node& node, const char* key) const {
+Result<std::string> data_or_file(const Entry& entry, const char* key) {
   const std::string data_key = std::string{key} + "-data";
-  const std::string data = text_at(node, data_key.c_str());
+  const std::string data = text_at(entry.node, data_key.c_str());
   if (!data.empty()) {
     auto decoded = from_base64(data);
-    if (!decoded) return fail_with(std::move(decoded).error(), path_ + ": " + data_key);
+    if (!decoded) return fail_with(std::move(decoded).error(), entry.path + ": " + data_key);
     return decoded;
   }
-  const std::string file = text_at(node, key);
-  return file.empty() ? Result<std::string>{std::string{}} : read_text(beside(file));
+  const std::string file = text_at(entry.node, key);
+  return file.empty() ? Result<std::string>{std::string{}} : read_text(entry.beside(file));
 }
 
-Status Kubeconfig::read_cluster(const YAML::Node& cluster, ClusterConfig& config) const {
-  config.server = text_at(cluster, "server");
+Status read_cluster(const Entry& cluster, ClusterConfig& config) {
+  config.server = text_at(cluster.node, "server");
   if (config.server.empty()) {
-    return fail(Code::kInvalid, path_ + ": the cluster has no server");
+    return fail(Code::kInvalid, cluster.path + ": the cluster has no server");
   }
-  if (is_true(cluster, "insecure-skip-tls-verify")) {
+  if (is_true(cluster.node, "insecure-skip-tls-verify")) {
     return fail(Code::kInvalid,
-                path_ +
+                cluster.path +
                     ": insecure-skip-tls-verify is not supported, Pawl always verifies the "
                     "server; set certificate-authority instead");
   }
   for (const char* key : {"proxy-url", "tls-server-name"}) {
-    if (!text_at(cluster, key).empty()) {
-      return fail(Code::kInvalid, path_ + ": " + key + " is not supported");
+    if (!text_at(cluster.node, key).empty()) {
+      return fail(Code::kInvalid, cluster.path + ": " + key + " is not supported");
     }
   }
   PAWL_TRY(ca_data, data_or_file(cluster, "certificate-authority"));
@@ -129,45 +168,100 @@ Status Kubeconfig::read_cluster(const YAML::Node& cluster, ClusterConfig& config
   return {};
 }
 
-Status Kubeconfig::read_user(const YAML::Node& user, ClusterConfig& config) const {
-  for (const char* key : {"exec", "auth-provider"}) {
-    if (user[key]) {
-      return fail(Code::kInvalid,
-                  path_ + ": users with a credential plugin (" + key +
-                      ") are not supported; use a token, a tokenFile or a client certificate");
-    }
+std::vector<std::string> texts_at(const YAML::Node& node, const char* key) {
+  std::vector<std::string> texts;
+  if (!node[key] || !node[key].IsSequence()) return texts;
+  for (const YAML::Node& item : node[key]) texts.push_back(item.as<std::string>());
+  return texts;
+}
+
+// What a plugin is told (KUBERNETES_EXEC_INFO). JSON is YAML, and YAML's quoted strings are JSON's.
+std::string exec_info(const YAML::Node& exec, const ClusterConfig& config) {
+  YAML::Emitter out;
+  out.SetMapFormat(YAML::Flow);
+  out.SetStringFormat(YAML::DoubleQuoted);
+  out << YAML::BeginMap << YAML::Key << "apiVersion" << YAML::Value << text_at(exec, "apiVersion")
+      << YAML::Key << "kind" << YAML::Value << "ExecCredential" << YAML::Key << "spec"
+      << YAML::Value << YAML::BeginMap << YAML::Key << "interactive" << YAML::Value << false;
+  if (is_true(exec, "provideClusterInfo")) {
+    out << YAML::Key << "cluster" << YAML::Value << YAML::BeginMap << YAML::Key << "server"
+        << YAML::Value << config.server << YAML::Key << "certificate-authority-data" << YAML::Value
+        << to_base64(config.ca_data) << YAML::EndMap;
   }
-  if (!text_at(user, "username").empty()) {
-    return fail(Code::kInvalid, path_ + ": username and password are not supported");
+  out << YAML::EndMap << YAML::EndMap;
+  return out.c_str();
+}
+
+// Asks a credential plugin of client.authentication.k8s.io (aws, gke-gcloud-auth-plugin, kubelogin),
+// once: what it gives lasts for minutes to hours.
+Status ask_plugin(const Entry& user, ClusterConfig& config) {
+  const YAML::Node exec = user.node["exec"];
+  const std::string command = text_at(exec, "command");
+  if (command.empty()) return fail(Code::kInvalid, user.path + ": exec has no command");
+  // A path with a slash is relative to the kubeconfig, a name is looked for in PATH.
+  const bool is_path = command.find('/') != std::string::npos;
+  std::vector<std::string> arguments{is_path ? user.beside(command) : command};
+  for (std::string& text : texts_at(exec, "args")) arguments.push_back(std::move(text));
+  std::map<std::string, std::string> extra{{"KUBERNETES_EXEC_INFO", exec_info(exec, config)}};
+  if (exec["env"] && exec["env"].IsSequence()) {
+    for (const YAML::Node& item : exec["env"]) extra[text_at(item, "name")] = text_at(item, "value");
   }
-  PAWL_TRY(certificate, data_or_file(user, "client-certificate"));
-  PAWL_TRY(key, data_or_file(user, "client-key"));
-  if (certificate.empty() != key.empty()) {
-    return fail(Code::kInvalid, path_ + ": client-certificate and client-key belong together");
+  const std::string what = user.path + ": credential plugin " + command;
+  const auto answer = os::output_of(arguments, extra);
+  if (!answer) {
+    const std::string hint = text_at(exec, "installHint");
+    return fail(answer.error().code,
+                what + ": " + answer.error().message + (hint.empty() ? "" : "; " + hint));
   }
-  config.client_cert_data = std::move(certificate);
-  config.client_key_data = std::move(key);
-  // tokenFile wins, as in kubectl.
-  const std::string token_file = text_at(user, "tokenFile");
-  if (!token_file.empty()) {
-    config.token_file = beside(token_file);
-  } else {
-    config.token = text_at(user, "token");
+  const YAML::Node status = YAML::Load(*answer)["status"];
+  config.token = text_at(status, "token");
+  config.client_cert_data = text_at(status, "clientCertificateData");
+  config.client_key_data = text_at(status, "clientKeyData");
+  if (config.token.empty() && config.client_cert_data.empty()) {
+    return fail(Code::kInvalid, what + " gave neither a token nor a certificate");
   }
   return {};
 }
 
+Status read_user(const Entry& user, ClusterConfig& config) {
+  if (user.node["auth-provider"]) {
+    return fail(Code::kInvalid,
+                user.path + ": auth-provider is no longer supported by Kubernetes; use a credential "
+                            "plugin (exec), a token, a tokenFile or a client certificate");
+  }
+  if (!text_at(user.node, "username").empty()) {
+    return fail(Code::kInvalid, user.path + ": username and password are not supported");
+  }
+  PAWL_TRY(certificate, data_or_file(user, "client-certificate"));
+  PAWL_TRY(key, data_or_file(user, "client-key"));
+  if (certificate.empty() != key.empty()) {
+    return fail(Code::kInvalid, user.path + ": client-certificate and client-key belong together");
+  }
+  config.client_cert_data = std::move(certificate);
+  config.client_key_data = std::move(key);
+  // tokenFile wins, as in kubectl.
+  const std::string token_file = text_at(user.node, "tokenFile");
+  if (!token_file.empty()) {
+    config.token_file = user.beside(token_file);
+  } else {
+    config.token = text_at(user.node, "token");
+  }
+  const bool has_own =
+      !config.token.empty() || !config.token_file.empty() || !config.client_cert_data.empty();
+  if (user.node["exec"] && !has_own) return ask_plugin(user, config);
+  return {};
+}
+
 Result<ClusterConfig> Kubeconfig::read(const std::string& context_name) const {
-  if (!root_.IsMap()) return fail(Code::kInvalid, path_ + " is not a kubeconfig");
-  const std::string name = context_name.empty() ? text_at(root_, "current-context") : context_name;
-  if (name.empty()) return fail(Code::kInvalid, path_ + " has no current-context");
+  const std::string name = context_name.empty() ? current_context() : context_name;
+  if (name.empty()) return fail(Code::kInvalid, paths() + " has no current-context");
   PAWL_TRY(context, named("contexts", "context", name));
-  PAWL_TRY(cluster, named("clusters", "cluster", text_at(context, "cluster")));
+  PAWL_TRY(cluster, named("clusters", "cluster", text_at(context.node, "cluster")));
   ClusterConfig config;
-  config.ns = text_at(context, "namespace");
+  config.ns = text_at(context.node, "namespace");
   if (config.ns.empty()) config.ns = "default";
   PAWL_TRY_VOID(read_cluster(cluster, config));
-  const std::string user_name = text_at(context, "user");
+  const std::string user_name = text_at(context.node, "user");
   if (!user_name.empty()) {
     PAWL_TRY(user, named("users", "user", user_name));
     PAWL_TRY_VOID(read_user(user, config));
@@ -175,34 +269,48 @@ Result<ClusterConfig> Kubeconfig::read(const std::string& context_name) const {
   return config;
 }
 
-Result<std::string> default_path() {
+// Of several files in KUBECONFIG those that are there count.
+Result<std::vector<std::string>> default_paths() {
+  std::vector<std::string> paths;
   const auto from_environment = os::env("KUBECONFIG");
   if (from_environment && !from_environment->empty()) {
-    if (from_environment->find(':') != std::string::npos) {
-      return fail(Code::kInvalid, "KUBECONFIG names several files; Pawl reads one");
+    std::istringstream list(*from_environment);
+    const bool is_list = from_environment->find(':') != std::string::npos;
+    for (std::string path; std::getline(list, path, ':');) {
+      if (!path.empty() && (!is_list || std::ifstream(path))) paths.push_back(path);
     }
-    return *from_environment;
+    if (paths.empty()) return fail(Code::kInvalid, "no file of KUBECONFIG is there");
+    return paths;
   }
   const auto home = os::env("HOME");
   if (!home) return fail(Code::kInvalid, "neither KUBECONFIG nor HOME is set");
-  return *home + "/.kube/config";
+  paths.push_back(*home + "/.kube/config");
+  return paths;
+}
+
+// yaml-cpp throws; this is the one place that lets it.
+Result<ClusterConfig> load(const std::vector<std::string>& paths, const std::string& context) {
+  std::vector<Entry> files;
+  std::string present;
+  try {
+    for (const std::string& path : paths) {
+      present = path;
+      PAWL_TRY(text, read_text(path));
+      files.push_back({YAML::Load(text), path});
+      if (!files.back().node.IsMap()) return fail(Code::kInvalid, path + " is not a kubeconfig");
+    }
+    return Kubeconfig{std::move(files)}.read(context);
+  } catch (const YAML::Exception& error) {
+    return fail(Code::kInvalid, present + " is not valid YAML: " + error.what());
+  }
 }
 
 }  // namespace
 
 Result<ClusterConfig> load_kubeconfig(const std::string& path, const std::string& context) {
-  std::string file = path;
-  if (file.empty()) {
-    PAWL_TRY(found, default_path());
-    file = std::move(found);
-  }
-  PAWL_TRY(text, read_text(file));
-  // yaml-cpp throws; this is the one place that lets it.
-  try {
-    return Kubeconfig{YAML::Load(text), file}.read(context);
-  } catch (const YAML::Exception& error) {
-    return fail(Code::kInvalid, file + " is not valid YAML: " + error.what());
-  }
+  if (!path.empty()) return load({path}, context);
+  PAWL_TRY(paths, default_paths());
+  return load(paths, context);
 }
 
 Result<ClusterConfig> in_cluster_config(const std::string& token_file, const std::string& ca_file) {

@@ -19,7 +19,8 @@ struct ClusterConfig {
   std::string ns;          // the context's or the pod's namespace, "default" if none
 };
 
-// `path` empty: $KUBECONFIG, else ~/.kube/config. `context` empty: current-context.
+// `path` empty: the files of $KUBECONFIG, else ~/.kube/config. `context` empty: current-context. A
+// credential plugin (exec) is run, once; what it gives is not renewed.
 Result<ClusterConfig> load_kubeconfig(const std::string& path, const std::string& context = "");
 // /var/run/secrets/kubernetes.io/serviceaccount and KUBERNETES_SERVICE_HOST/PORT.
 // `token_file`, `ca_file`: other places, empty = the standard ones.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/json_yaml.h"
 #include "cli/run/job_file.h"
 #include "cli/yaml_json.h"
 #include "common/api/codec.h"
@@ -17,6 +18,15 @@ using nlohmann::json;
 namespace {
 
 json parse(const std::string& yaml) { return parse_yaml_documents(yaml).value().front(); }
+
+std::string text_of(const char* kind, const std::vector<Note>& notes) {
+  std::string text;
+  for (const Note& note : notes) {
+    text += std::string(kind) + " " + note.field + "\n    " + note.why + "\n    -> " +
+            note.instead + "\n";
+  }
+  return text;
+}
 
 // Whether a field is among the notes.
 bool names(const std::vector<Note>& notes, const std::string& field) {
@@ -38,7 +48,9 @@ spec:
 
 }  // namespace
 
-TEST_CASE("convert: manifests of every kind become valid jobs", "[cli]") {
+// Each manifest stands beside the job that becomes of it and the notes; both were read and agreed
+// to by a person.
+TEST_CASE("convert: manifests become the jobs that stand beside them", "[cli]") {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(PAWL_CONVERT_CASES)) {
     const std::string path = entry.path();
@@ -48,6 +60,9 @@ TEST_CASE("convert: manifests of every kind become valid jobs", "[cli]") {
     INFO(stem);
     const auto conversion = convert_manifest(parse(read_text(path).value()));
     REQUIRE(conversion);
+    CHECK(write_yaml(conversion->job) == read_text(stem + ".job.yaml").value());
+    CHECK(text_of("left out:", conversion->left_out) + text_of("changed:", conversion->changed) ==
+          read_text(stem + ".notes").value());
     CHECK(api::validate_training_job(conversion->job).empty());
     CHECK(api::decode_training_job(conversion->job).has_value());
   }

@@ -114,6 +114,55 @@ TEST_CASE("config: a token file is named, not read; $KUBECONFIG is the default",
   CHECK(config->token.empty());
 }
 
+TEST_CASE("config: a credential plugin is asked as kubectl asks it", "[kube]") {
+  const Folder folder;
+  const std::string plugin = folder.write(
+      "plugin.sh",
+      "#!/bin/sh\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" >\"$REGION-$1\"\n"
+      "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"fresh\","
+      "\"expirationTimestamp\":\"2030-01-01T00:00:00Z\"}}'\n");
+  std::filesystem::permissions(plugin, std::filesystem::perms::owner_all);
+  const std::string user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin.sh, "
+                           "args: [told], env: [{name: REGION, value: '" +
+                           folder.path() + "/x'}], provideClusterInfo: true}";
+  const auto config =
+      load_kubeconfig(folder.write("config", kubeconfig("certificate-authority-data: Q0E=", user)));
+  REQUIRE(config);
+  CHECK(config->token == "fresh");
+  std::ifstream told(folder.path() + "/x-told");
+  const std::string info{std::istreambuf_iterator<char>(told), {}};
+  CHECK(info ==
+        R"({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", )"
+        R"("spec": {"interactive": false, "cluster": {"server": "https://10.0.0.1:6443", )"
+        R"("certificate-authority-data": "Q0E="}}})");
+  // A token of its own is enough.
+  const auto own = load_kubeconfig(
+      folder.write("own", kubeconfig("x: y", "token: mine, exec: {command: 'false'}")));
+  REQUIRE(own);
+  CHECK(own->token == "mine");
+}
+
+TEST_CASE("config: of several files in KUBECONFIG the first that names something counts",
+          "[kube]") {
+  const Folder folder;
+  const std::string first = folder.write("first",
+                                         "current-context: two\nusers:\n"
+                                         "- {name: nobody, user: {tokenFile: here}}\n");
+  const std::string second = folder.write("second", kubeconfig("x: y", "token: t"));
+  const Variable variable("KUBECONFIG", first + ":" + folder.path() + "/none:" + second);
+  const auto config = load_kubeconfig("");
+  REQUIRE(config);
+  CHECK(config->server == "https://10.0.0.1:6443");
+  CHECK(config->token_file == folder.path() + "/here");
+  CHECK(load_kubeconfig("", "one")->token == "t");
+  const auto missing = load_kubeconfig("", "three");
+  REQUIRE(!missing);
+  CHECK(missing.error().message ==
+        first + ":" + second + " has no context named \"three\"");
+  const Variable nowhere("KUBECONFIG", folder.path() + "/a:" + folder.path() + "/b");
+  CHECK(load_kubeconfig("").error().message == "no file of KUBECONFIG is there");
+}
+
 TEST_CASE("config: what Pawl does not support is refused by name", "[kube]") {
   struct Row {
     const char* cluster;
@@ -123,8 +172,13 @@ TEST_CASE("config: what Pawl does not support is refused by name", "[kube]") {
   const Row rows[] = {
       {"insecure-skip-tls-verify: true", "token: a", "insecure-skip-tls-verify is not supported"},
       {"proxy-url: 'http://x'", "token: a", "proxy-url is not supported"},
-      {"x: y", "exec: {command: aws}", "credential plugin (exec)"},
-      {"x: y", "auth-provider: {name: gcp}", "credential plugin (auth-provider)"},
+      {"x: y", "exec: {command: no-such-plugin, installHint: install it}",
+       "credential plugin no-such-plugin: cannot start it: errno 2 (No such file or directory); "
+       "install it"},
+      {"x: y", "exec: {command: 'false'}", "credential plugin false: it exited with 1"},
+      {"x: y", "exec: {command: echo, args: ['{}']}", "neither a token nor a certificate"},
+      {"x: y", "exec: {args: [a]}", "exec has no command"},
+      {"x: y", "auth-provider: {name: gcp}", "auth-provider is no longer supported"},
       {"x: y", "username: a, password: b", "username and password"},
       {"x: y", "client-certificate-data: Q0E=", "belong together"},
       {"certificate-authority-data: '*'", "token: a", "not base64"},
