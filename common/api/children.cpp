@@ -96,6 +96,16 @@ json disruption_budget_of(const TrainingJob& job) {
        {{"maxUnavailable", 0}, {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
 }
 
+json service_of(const TrainingJob& job) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", metadata_of(job, job.meta.name)},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},  // members look for each other before they are ready
+            {"selector", {{kLabelJobUid, job.meta.uid}}}}}};
+}
+
 json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec) {
   return {{"apiVersion", kApiVersion},
           {"kind", "WorkerGroup"},

@@ -32,6 +32,7 @@ nlohmann::json service_account_of(const TrainingJob& job);
 nlohmann::json role_of(const TrainingJob& job);
 nlohmann::json role_binding_of(const TrainingJob& job);
 nlohmann::json disruption_budget_of(const TrainingJob& job);
+nlohmann::json service_of(const TrainingJob& job);  // headless; where spec.hostnames asks for it
 nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);
 // restartPolicy Never; the launcher wraps the worker container's command; template's own values win where both set one.
 Result<nlohmann::json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slot, int n,

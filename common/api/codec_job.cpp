@@ -97,6 +97,7 @@ void read_policies(Fields& fields, TrainingJobSpec& spec) {
     policy.each("rules", [&](Fields& rule) { spec.failure_rules.push_back(read_rule(rule)); });
   });
   read_word(fields, "successPolicy", kSuccessNames, spec.success_policy);
+  fields.read("hostnames", spec.has_hostnames);
   read_word(fields, "cleanPodPolicy", kCleanNames, spec.clean_pod_policy);
   fields.child("deadlines", [&](Fields& deadlines) {
     deadlines.read("activeSeconds", spec.deadlines.active_seconds);
@@ -112,6 +113,7 @@ void write_policies(const TrainingJobSpec& spec, json& object) {
   for (const FailureRule& rule : spec.failure_rules) policy["rules"].push_back(write_rule(rule));
   object["failurePolicy"] = std::move(policy);
   object["successPolicy"] = word_of(kSuccessNames, spec.success_policy);
+  object["hostnames"] = spec.has_hostnames;
   object["cleanPodPolicy"] = word_of(kCleanNames, spec.clean_pod_policy);
   json deadlines = json::object();
   put(deadlines, "activeSeconds", spec.deadlines.active_seconds);

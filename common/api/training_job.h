@@ -88,6 +88,7 @@ struct TrainingJobSpec {
   std::int64_t pod_termination_timeout_seconds = 300;
   std::vector<FailureRule> failure_rules;
   SuccessPolicy success_policy = SuccessPolicy::kAllRanks;
+  bool has_hostnames = false;  // hostnames
   Deadlines deadlines;
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   std::optional<CheckpointSpec> checkpoint;

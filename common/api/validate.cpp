@@ -185,6 +185,11 @@ void check_immutable(const json& before, const json& after, Errors& errors) {
   };
   refuse_if(success_policy(before) != success_policy(after), "spec.successPolicy",
             "spec.successPolicy cannot change: create a new job", errors);
+  const auto hostnames = [](const json& job) {
+    return or_default(at(job, {"spec", "hostnames"}), false);
+  };
+  refuse_if(hostnames(before) != hostnames(after), "spec.hostnames",
+            "spec.hostnames cannot change: create a new job", errors);
   refuse_if(at(before, {"spec", "managedBy"}) != at(after, {"spec", "managedBy"}), "spec.managedBy",
             "spec.managedBy cannot change, be added or be removed: create a new job", errors);
   refuse_if(at(before, {"spec", "checkpoint", "uri"}) != at(after, {"spec", "checkpoint", "uri"}),

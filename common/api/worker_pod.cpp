@@ -269,6 +269,10 @@ void set_pod_fields(const PodPlan& plan, json& spec) {
     spec["serviceAccountName"] = child_name(plan.job);
   }
   fill_in(spec, {{"automountServiceAccountToken", false}});
+  if (plan.job.spec.has_hostnames) {
+    spec["hostname"] = plan.job.meta.name + "-" + std::to_string(plan.slot);
+    spec["subdomain"] = plan.job.meta.name;
+  }
   json& grace = spec["terminationGracePeriodSeconds"];
   if (!grace.is_number_integer() || grace.get<std::int64_t>() < kGraceSecondsMin) {
     grace = kGraceSecondsMin;

@@ -34,12 +34,15 @@ enum class Mutant {
   kB16PermanentDiff,       // compares what it wants with what the other side fills in
   kB17RecordWithoutLock,   // launchers write the record without a resourceVersion
   kB18DropsForeignFields,  // a write takes away what somebody else wrote
+  kB19PrunedUnnoticed,     // writes again and again what an older definition does not keep
   kB20ConflictStarves,     // after conflicts it waits longer and longer, without bound
+  kB21LeadsTooLong,        // a leader does not notice that its lease has run out
   kB22WrongOwner,          // the owner reference has another UID
   kB24LongNames,           // long names are not understood
   kB25ForeignChildStalls,  // somebody else's pod with our kind of name stops the job
   kB26DisruptionCounts,    // preemption and eviction spend the user's budget
   kB27FinishedKeepsPods,   // what is over keeps its pods
+  kB28WaitsForEver,        // a pod that never ends is waited for
   kB29BesideTerminating,   // starts beside pods that still terminate
   kB31ZeroIsAbsent,        // ttl 0 is taken for "not set"
   kB32NotWoken,            // changes of pods wake nobody
@@ -56,7 +59,6 @@ enum class Mutant {
   kI9EarlySuccess,         // one worker's success is the job's
   kI21OldReport,           // the report of an older attempt is taken
   kI22OrphanUnread,        // orphans are deleted without a look at the job
-  kLUnclearNotRead,        // a launcher goes on after a write of unknown outcome
 };
 
 #ifdef PAWL_SIM

@@ -19,6 +19,7 @@ constexpr char kPawl[] = "pawl.dev";
 const Resource kPods{"", "v1", "pods", "Pod"};
 const Resource kEvents{"", "v1", "events", "Event"};
 const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
+const Resource kServices{"", "v1", "services", "Service"};
 const Resource kRoles{kRbac, "v1", "roles", "Role"};
 const Resource kRoleBindings{kRbac, "v1", "rolebindings", "RoleBinding"};
 const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};

@@ -23,7 +23,7 @@ struct Resource {
 };
 
 namespace resources {
-extern const Resource kPods, kEvents, kServiceAccounts, kRoles, kRoleBindings,
+extern const Resource kPods, kEvents, kServiceAccounts, kServices, kRoles, kRoleBindings,
     kPodDisruptionBudgets, kLeases, kTrainingJobs, kWorkerGroups;
 }  // namespace resources
 

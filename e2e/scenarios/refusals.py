@@ -49,6 +49,16 @@ def test_running_template_is_frozen(namespace):
     message = refused("patch", "tj", "frozen", "-n", namespace, "--type=merge", "-p",
                       '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":99}}}}')
     assert "suspend" in message, message
+    applied_again_changes_nothing(job, namespace)
+
+
+def applied_again_changes_nothing(job, namespace):
+    """What admission and defaults fill in is no difference to whoever applies the same file again."""
+    before = job.read()["metadata"]["generation"]
+    manifest = jobs.text(jobs.foreign("frozen", "localhost/absent:1", ["/x"]))
+    for arguments in ([], ["--server-side", "--force-conflicts"], ["--server-side"]):
+        kubectl("apply", *arguments, "-n", namespace, "-f", "-", stdin=manifest)
+        assert job.read()["metadata"]["generation"] == before, f"apply {arguments} made another generation"
 
 
 def test_unpullable_image_is_named_in_message(namespace):

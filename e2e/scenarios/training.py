@@ -49,7 +49,7 @@ def test_trains_to_completion(namespace):
     assert status["progress"]["step"] == 1500 and status["restarts"].get("counted", 0) == 0, status
     assert (folder / "checkpoints" / "gpt-tiny").is_dir() and status["checkpoint"]["step"] == 1500, status["checkpoint"]
     story = kubectl("describe", "tj", "gpt-tiny", "-n", namespace)
-    for word in ("Started", "Complete"):
+    for word in ("Running", "Complete"):
         assert word in story, f"describe does not tell of {word}:\n{story}"
 
 

@@ -1,5 +1,4 @@
 #include "launcher/membership/record_writer.h"
-#include "common/base/mutant.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,7 +24,6 @@ void RecordWriter::on_done(const WriteDone& done) {
       return;
     case WriteOutcome::kUnclear:
       ++unclear_in_a_row_;
-      if (is_mutant(Mutant::kLUnclearNotRead)) return;
       awaited_read_ = ask_for_record();
       return;
     case WriteOutcome::kRefused:

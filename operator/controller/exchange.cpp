@@ -19,6 +19,7 @@ using core::ObjectKind;
 using nlohmann::json;
 
 constexpr std::size_t kEventMessageBytesMax = 1'000;  // the API server takes 1,024
+constexpr int kRereadsMax = 5;
 
 const kube::Resource& resource_of(ObjectKind kind) {
   switch (kind) {
@@ -34,6 +35,8 @@ const kube::Resource& resource_of(ObjectKind kind) {
       return kube::resources::kRoles;
     case ObjectKind::kRoleBinding:
       return kube::resources::kRoleBindings;
+    case ObjectKind::kService:
+      return kube::resources::kServices;
     case ObjectKind::kDisruptionBudget:
       return kube::resources::kPodDisruptionBudgets;
   }
@@ -48,6 +51,8 @@ json child_of(const api::TrainingJob& job, ObjectKind kind) {
       return api::role_of(job);
     case ObjectKind::kRoleBinding:
       return api::role_binding_of(job);
+    case ObjectKind::kService:
+      return api::service_of(job);
     default:
       return api::disruption_budget_of(job);
   }
@@ -81,6 +86,24 @@ json event_of(const core::EmitEvent& event, const ExchangeContext& context) {
           {"count", 1}};
 }
 
+kube::HttpRequest patch_status(const ExchangeContext& context, const core::PatchStatus& action,
+                               const std::string& resource_version) {
+  // The first write sends zeros too: /scale reads replicas, people read restarts.
+  const bool is_first = action.before == api::TrainingJobStatus{};
+  const json before = is_first ? json::object() : api::encode_status(action.before);
+  json patch = {{"metadata", {{"resourceVersion", resource_version}}},
+                {"status", api::merge_patch_between(before, api::encode_status(action.after))}};
+  if (is_mutant(Mutant::kB02StatusWithoutLock)) patch.erase("metadata");
+  return kube::merge_patch_request(resource_of(ObjectKind::kTrainingJob), context.ns,
+                                   context.job_name, patch, "status");
+}
+
+kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& uid,
+                             const std::string& resource_version) {
+  return kube::delete_request(resource_of(ObjectKind::kTrainingJob), context.ns, context.job_name,
+                              {.uid = uid, .resource_version = resource_version});
+}
+
 struct FirstRequest {
   const ExchangeContext& context;
 
@@ -94,14 +117,7 @@ struct FirstRequest {
     return kube::get_request(resource_of(ObjectKind::kWorkerGroup), context.ns, context.job_name);
   }
   Result<kube::HttpRequest> operator()(const core::PatchStatus& action) const {
-    // The first write sends zeros too: /scale reads replicas, people read restarts.
-    const bool is_first = action.before == api::TrainingJobStatus{};
-    const json before = is_first ? json::object() : api::encode_status(action.before);
-    json patch = {{"metadata", {{"resourceVersion", action.resource_version}}},
-                  {"status", api::merge_patch_between(before, api::encode_status(action.after))}};
-    if (is_mutant(Mutant::kB02StatusWithoutLock)) patch.erase("metadata");
-    return kube::merge_patch_request(resource_of(ObjectKind::kTrainingJob), context.ns,
-                                     context.job_name, patch, "status");
+    return patch_status(context, action, action.resource_version);
   }
   Result<kube::HttpRequest> operator()(const core::CreateChild& action) const {
     return create(action.kind, child_of(*context.job, action.kind));
@@ -133,15 +149,14 @@ struct FirstRequest {
     return kube::get_request(resource_of(action.kind), context.ns, action.name);
   }
   Result<kube::HttpRequest> operator()(const core::DeleteJob& action) const {
-    return kube::delete_request(resource_of(ObjectKind::kTrainingJob), context.ns, context.job_name,
-                                {.uid = action.uid, .resource_version = action.resource_version});
+    return delete_job(context, action.uid, action.resource_version);
   }
   Result<kube::HttpRequest> operator()(const core::EmitEvent& action) const {
     return kube::create_request(kube::resources::kEvents, context.ns, event_of(action, context));
   }
 };
 
-bool is_code(const Result<api::ObjectMeta>& answer, Code code) {
+bool is_code(const Result<Reply>& answer, Code code) {
   return !answer && answer.error().code == code;
 }
 
@@ -170,11 +185,11 @@ Outcome Exchange::begin() {
   return send(std::move(*request), Stage::kFirst);
 }
 
-Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
+Outcome Exchange::on_answer(const Result<Reply>& answer) {
   if (std::get_if<core::EmitEvent>(&action_) != nullptr) return Done{};
   if (stage_ == Stage::kRestore) {
     if (!answer) return Failed{answer.error()};
-    return Failed{{Code::kConflict, "pod " + answer->name + " had lost our label or owner"}};
+    return Failed{{Code::kConflict, "pod " + answer->meta.name + " had lost our label or owner"}};
   }
   if (const auto* action = std::get_if<core::ConfirmGone>(&action_)) {
     return on_confirmed(answer, *action);
@@ -189,6 +204,7 @@ Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
     return on_deleted(answer, action->uid);
   }
   if (const auto* action = std::get_if<core::DeleteJob>(&action_)) {
+    if (auto next = after_conflict(answer)) return std::move(*next);
     return on_deleted(answer, action->uid);
   }
   if (stage_ == Stage::kVerify) return on_existing(answer);
@@ -196,7 +212,9 @@ Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
     return Failed{{Code::kConflict, "an orphan of a deleted job was in the way, and goes"}};
   }
   if (const auto* action = std::get_if<core::CreateChild>(&action_)) {
-    return on_created(answer, std::nullopt, action->kind, api::child_name(*context_.job));
+    const bool is_service = action->kind == ObjectKind::kService;  // its name is part of host names
+    return on_created(answer, std::nullopt, action->kind,
+                      is_service ? context_.job_name : api::child_name(*context_.job));
   }
   if (std::get_if<core::CreateGroup>(&action_) != nullptr) {
     return on_created(answer, Kind::kGroup, ObjectKind::kWorkerGroup, context_.job_name);
@@ -204,14 +222,55 @@ Outcome Exchange::on_answer(const Result<api::ObjectMeta>& answer) {
   if (const auto* action = std::get_if<core::CreatePod>(&action_)) {
     return on_created(answer, Kind::kPod, ObjectKind::kPod, action->name);
   }
+  if (const auto* action = std::get_if<core::PatchStatus>(&action_)) {
+    if (auto next = after_conflict(answer)) return std::move(*next);
+    return on_status(answer, *action);
+  }
   if (!answer) return Failed{answer.error()};
-  const bool is_status = std::get_if<core::PatchStatus>(&action_) != nullptr;
-  return wrote(is_status ? Kind::kJob : Kind::kGroup, *answer);
+  return wrote(Kind::kGroup, answer->meta);
 }
 
-Outcome Exchange::on_created(const Result<api::ObjectMeta>& answer, std::optional<Kind> watched,
+// Is the job that was read the one that was planned for, whatever else somebody wrote to it?
+bool Exchange::is_as_planned(const Reply& now) const {
+  const api::TrainingJob& seen = *context_.job;
+  return now.meta.uid == seen.meta.uid && now.meta.generation == seen.meta.generation &&
+         now.meta.deletion_time == seen.meta.deletion_time && now.job_status == seen.status;
+}
+
+// Somebody who touches the job all the time, and nothing that the plan looked at, must not keep a
+// write from taking effect however late our view is: after a conflict the job itself is read, and
+// the same is asked of that. Nothing: the answer is not about a conflict.
+std::optional<Outcome> Exchange::after_conflict(const Result<Reply>& answer) {
+  if (stage_ == Stage::kReread) {
+    if (!answer) return Failed{answer.error()};
+    if (!is_as_planned(*answer)) {
+      return Failed{{Code::kConflict, "the job has changed since it was seen"}};
+    }
+    const std::string& version = answer->meta.resource_version;
+    if (const auto* patch = std::get_if<core::PatchStatus>(&action_)) {
+      return send(patch_status(context_, *patch, version), Stage::kFirst);
+    }
+    return send(delete_job(context_, answer->meta.uid, version), Stage::kFirst);
+  }
+  if (!is_code(answer, Code::kConflict) || rereads_ == kRereadsMax) return std::nullopt;
+  if (is_mutant(Mutant::kB20ConflictStarves)) return std::nullopt;
+  ++rereads_;
+  return send(
+      kube::get_request(resource_of(ObjectKind::kTrainingJob), context_.ns, context_.job_name),
+      Stage::kReread);
+}
+
+Outcome Exchange::on_status(const Result<Reply>& answer, const core::PatchStatus& action) {
+  if (!answer) return Failed{answer.error()};
+  Done done = wrote(Kind::kJob, answer->meta);
+  done.is_partial = answer->job_status && !is_mutant(Mutant::kB19PrunedUnnoticed) &&
+                    api::encode_status(*answer->job_status) != api::encode_status(action.after);
+  return done;
+}
+
+Outcome Exchange::on_created(const Result<Reply>& answer, std::optional<Kind> watched,
                              ObjectKind kind, const std::string& name) {
-  if (answer) return watched ? wrote(*watched, *answer) : Done{};
+  if (answer) return watched ? wrote(*watched, answer->meta) : Done{};
   if (!is_code(answer, Code::kAlreadyExists) || is_mutant(Mutant::kB14AppliedIsFailed)) {
     return Failed{answer.error()};
   }
@@ -230,76 +289,76 @@ core::ObjectKind Exchange::kind_of_child() const {
 }
 
 // What exists where ours was to be made: ours already (a repeated creation), or somebody else's.
-Outcome Exchange::on_existing(const Result<api::ObjectMeta>& answer) {
+Outcome Exchange::on_existing(const Result<Reply>& answer) {
   if (is_code(answer, Code::kNotFound)) {
     return Failed{{Code::kConflict, "an object of that name has just gone"}};
   }
   if (!answer) return Failed{answer.error()};
-  if (!core::is_owned_by(*answer, context_.job->meta.uid)) {
-    const auto label = answer->labels.find(api::kLabelJobUid);
+  if (!core::is_owned_by(answer->meta, context_.job->meta.uid)) {
+    const auto label = answer->meta.labels.find(api::kLabelJobUid);
     const bool has_dead_owner =
-        std::ranges::any_of(answer->owners, [&](const api::OwnerReference& owner) {
+        std::ranges::any_of(answer->meta.owners, [&](const api::OwnerReference& owner) {
           return owner.kind == "TrainingJob" && owner.name == context_.job_name;
         });
-    const bool is_leftover = has_dead_owner || label != answer->labels.end();
-    if (is_orphan_in_the_way(*answer)) {
-      return send(kube::delete_request(resource_of(kind_of_child()), context_.ns, answer->name,
-                                       {.uid = answer->uid}),
+    const bool is_leftover = has_dead_owner || label != answer->meta.labels.end();
+    if (is_orphan_in_the_way(answer->meta)) {
+      return send(kube::delete_request(resource_of(kind_of_child()), context_.ns, answer->meta.name,
+                                       {.uid = answer->meta.uid}),
                   Stage::kDelete);
     }
-    return Failed{{Code::kAlreadyExists, answer->name + " exists and belongs to somebody else" +
+    return Failed{{Code::kAlreadyExists, answer->meta.name + " exists and belongs to somebody else" +
                                              (is_leftover ? " (left of a deleted job)" : "")},
                   is_leftover};
   }
-  if (answer->deletion_time) {
-    return Failed{{Code::kConflict, answer->name + " is being deleted"}};
+  if (answer->meta.deletion_time) {
+    return Failed{{Code::kConflict, answer->meta.name + " is being deleted"}};
   }
   if (std::get_if<core::CreateGroup>(&action_) != nullptr) {
     // Its contents may be of another attempt: decide again when the cache has it.
     return Failed{{Code::kConflict, "the WorkerGroup exists already"}};
   }
   if (std::get_if<core::CreatePod>(&action_) != nullptr) {
-    return is_manageable(*answer, context_) ? Outcome{wrote(Kind::kPod, *answer)}
-                                            : restore(*answer);
+    return is_manageable(answer->meta, context_) ? Outcome{wrote(Kind::kPod, answer->meta)}
+                                            : restore(answer->meta);
   }
   return Done{};
 }
 
-Outcome Exchange::on_deleted(const Result<api::ObjectMeta>& answer, const std::string& uid) {
+Outcome Exchange::on_deleted(const Result<Reply>& answer, const std::string& uid) {
   if (answer || is_code(answer, Code::kNotFound)) return Done{Written{Kind::kPod, "", uid}};
   return Failed{answer.error()};
 }
 
-Outcome Exchange::on_orphan(const Result<api::ObjectMeta>& answer,
+Outcome Exchange::on_orphan(const Result<Reply>& answer,
                             const core::DeleteOrphan& action) {
   if (stage_ == Stage::kDelete) return on_deleted(answer, read_uid_);
   if (is_code(answer, Code::kNotFound)) return Done{};
   if (!answer) return Failed{answer.error()};
-  const auto label = answer->labels.find(api::kLabelJobUid);
+  const auto label = answer->meta.labels.find(api::kLabelJobUid);
   const bool is_orphan =
-      label != answer->labels.end() && label->second == action.job_uid && answer->owners.empty();
+      label != answer->meta.labels.end() && label->second == action.job_uid && answer->meta.owners.empty();
   if (!is_orphan) return Done{};
-  read_uid_ = answer->uid;
+  read_uid_ = answer->meta.uid;
   return send(
       kube::delete_request(resource_of(action.kind), context_.ns, action.name,
-                           {.uid = answer->uid, .resource_version = answer->resource_version}),
+                           {.uid = answer->meta.uid, .resource_version = answer->meta.resource_version}),
       Stage::kDelete);
 }
 
-Outcome Exchange::on_confirmed(const Result<api::ObjectMeta>& answer,
+Outcome Exchange::on_confirmed(const Result<Reply>& answer,
                                const core::ConfirmGone& action) {
   if (is_code(answer, Code::kNotFound) || is_mutant(Mutant::kI7LossUnconfirmed)) return Done{};
   if (!answer) return Failed{answer.error()};
-  if (!action.uid.empty() && answer->uid != action.uid) return Done{};
+  if (!action.uid.empty() && answer->meta.uid != action.uid) return Done{};
   const bool is_ours = action.kind == ObjectKind::kPod && !action.uid.empty();
-  if (is_ours && !is_manageable(*answer, context_)) return restore(*answer);
+  if (is_ours && !is_manageable(answer->meta, context_)) return restore(answer->meta);
   return Failed{{Code::kConflict, std::string(core::kind_name(action.kind)) + " " + action.name +
                                       " is still there; the cache was behind"}};
 }
 
-Outcome Exchange::on_record(const Result<api::ObjectMeta>& answer,
+Outcome Exchange::on_record(const Result<Reply>& answer,
                             const core::ConfirmRecord& action) const {
-  if (answer && answer->resource_version == action.resource_version) return Done{};
+  if (answer && answer->meta.resource_version == action.resource_version) return Done{};
   if (!answer && answer.error().code != Code::kNotFound) return Failed{answer.error()};
   return Failed{{Code::kConflict, "the WorkerGroup has changed; the cache was behind"}};
 }

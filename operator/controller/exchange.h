@@ -31,6 +31,7 @@ struct Written {
 };
 struct Done {
   std::optional<Written> written = std::nullopt;
+  bool is_partial = false;  // the API server did not keep all of it
 };
 struct Again {
   kube::HttpRequest request;  // the action goes on with this
@@ -47,19 +48,22 @@ class Exchange {
       : action_(action), context_(context) {}
   // The first request, or why there is none.
   Outcome begin();
-  Outcome on_answer(const Result<api::ObjectMeta>& answer);
+  Outcome on_answer(const Result<Reply>& answer);
   const kube::HttpRequest& request() const { return request_; }
 
  private:
-  enum class Stage { kFirst, kVerify, kDelete, kRestore };
+  enum class Stage { kFirst, kVerify, kDelete, kRestore, kReread };
   Outcome send(kube::HttpRequest request, Stage stage);
-  Outcome on_created(const Result<api::ObjectMeta>& answer, std::optional<Kind> watched,
+  Outcome on_created(const Result<Reply>& answer, std::optional<Kind> watched,
                      core::ObjectKind kind, const std::string& name);
-  Outcome on_existing(const Result<api::ObjectMeta>& answer);
-  Outcome on_deleted(const Result<api::ObjectMeta>& answer, const std::string& uid);
-  Outcome on_orphan(const Result<api::ObjectMeta>& answer, const core::DeleteOrphan& action);
-  Outcome on_confirmed(const Result<api::ObjectMeta>& answer, const core::ConfirmGone& action);
-  Outcome on_record(const Result<api::ObjectMeta>& answer, const core::ConfirmRecord& action) const;
+  Outcome on_existing(const Result<Reply>& answer);
+  Outcome on_deleted(const Result<Reply>& answer, const std::string& uid);
+  Outcome on_orphan(const Result<Reply>& answer, const core::DeleteOrphan& action);
+  Outcome on_confirmed(const Result<Reply>& answer, const core::ConfirmGone& action);
+  Outcome on_record(const Result<Reply>& answer, const core::ConfirmRecord& action) const;
+  bool is_as_planned(const Reply& now) const;
+  std::optional<Outcome> after_conflict(const Result<Reply>& answer);
+  Outcome on_status(const Result<Reply>& answer, const core::PatchStatus& action);
   Outcome restore(const api::ObjectMeta& pod);
   bool is_orphan_in_the_way(const api::ObjectMeta& found) const;
   core::ObjectKind kind_of_child() const;
@@ -69,6 +73,7 @@ class Exchange {
   Stage stage_ = Stage::kFirst;
   kube::HttpRequest request_;
   std::string read_uid_;
+  int rereads_ = 0;
 };
 
 }  // namespace pawl::controller

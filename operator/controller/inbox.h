@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -37,11 +38,17 @@ struct Change {
   Object object;
 };
 
+// What a plan needs of the object that the API server answered with.
+struct Reply {
+  api::ObjectMeta meta;
+  std::optional<api::TrainingJobStatus> job_status;  // of a TrainingJob
+};
+
 // The answer to one request of a plan, already read.
 struct Answer {
   std::uint64_t run = 0;
   std::size_t action = 0;
-  Result<api::ObjectMeta> result = api::ObjectMeta{};
+  Result<Reply> result = Reply{};
 };
 
 struct Mail {

@@ -16,14 +16,18 @@ using std::chrono::milliseconds;
 
 // A wall clock that steps is noticed at the latest after this.
 constexpr std::chrono::minutes kWaitMax{10};
+constexpr std::int64_t kReportSecondsMax = 3600;  // of the schema
 
-// The part of an answer that a plan needs; a Status object (of a deletion) has no metadata.
-Result<api::ObjectMeta> read_answer(const kube::HttpRequest& request,
-                                    const Result<kube::HttpResponse>& response) {
+// A Status object (of a deletion) has no metadata.
+Result<Reply> read_answer(const kube::HttpRequest& request,
+                          const Result<kube::HttpResponse>& response) {
   if (!response) return tl::make_unexpected(response.error());
   PAWL_TRY(body, kube::read_response(request, *response));
-  if (!body.is_object() || !body.contains("metadata")) return api::ObjectMeta{};
-  return api::decode_meta(body);
+  if (!body.is_object() || !body.contains("metadata")) return Reply{};
+  PAWL_TRY(meta, api::decode_meta(body));
+  if (body.value("kind", "") != "TrainingJob") return Reply{std::move(meta), std::nullopt};
+  PAWL_TRY(job, api::decode_training_job(body));
+  return Reply{std::move(meta), std::move(job.status)};
 }
 
 bool is_creation(const core::Action& action) {
@@ -63,6 +67,7 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       log_(log),
       inbox_(std::move(inbox)),
       options_(std::move(options)),
+      policy_(options_.policy),
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
 }
@@ -90,6 +95,7 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
   receive(mail);
   if (may_plan()) {
     fire_timers();
+    share_out_reports();
     for (const JobKey& key : std::exchange(gated_, {})) mark(key);
     while (!queue_.empty() && flights_.size() < options_.runs_max) {
       const JobKey key = std::move(queue_.front());
@@ -152,6 +158,23 @@ void ControllerLoop::fire_timers() {
   }
 }
 
+// The more gangs run, the less often each reports, so that the API server's load has a bound. The
+// interval goes in powers of two and comes down late: each change is a write to every WorkerGroup.
+void ControllerLoop::share_out_reports() {
+  const auto& phases = cache_.jobs_by_phase();
+  const auto running = phases.find(api::phase::kRunning);
+  const std::int64_t gangs = running == phases.end() ? 0 : running->second;
+  const std::int64_t least = options_.policy.report_seconds, writes = 2 * gangs;
+  std::int64_t seconds = policy_.report_seconds;
+  while (writes > seconds * options_.writes_per_second_max && seconds * 2 <= kReportSecondsMax) {
+    seconds *= 2;
+  }
+  while (seconds > least && writes * 3 <= seconds * options_.writes_per_second_max) seconds /= 2;
+  if (seconds == policy_.report_seconds) return;
+  policy_.report_seconds = static_cast<int>(seconds);
+  for (const JobKey& key : cache_.keys()) mark(key);
+}
+
 // One timer a key; whoever asks for an earlier time wins, and a plan asks again each time.
 void ControllerLoop::wake_at(const JobKey& key, SteadyPoint time) {
   Keyed& keyed = keyed_[key];
@@ -191,7 +214,7 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry,
   shuffle_in_simulation(seen.pods);
   seen.refusal = keyed.refusal;
   seen.status_written_at = keyed.status_written_at;
-  return core::plan(seen, options_.policy, clock_.now());
+  return core::plan(seen, policy_, clock_.now());
 }
 
 void ControllerLoop::start(const JobKey& key, const JobEntry& entry, core::Plan plan) {
@@ -255,17 +278,19 @@ void ControllerLoop::finish(std::uint64_t id) {
     has_created = has_created || is_creation(action);
     const auto* patch = std::get_if<core::PatchStatus>(&action);
     if (patch == nullptr || !run.has_written_status()) continue;
-    metrics_.count_restarts(patch->before.restarts, patch->after.restarts);
+    metrics_.count_status(patch->before, patch->after);
     if (patch->before.attempt != patch->after.attempt) keyed.refusal.reset();
   }
   if (run.error()) {
     on_error(key, keyed, *run.error());
+  } else if (run.is_partial()) {
+    on_partial(key, keyed);
   } else {
     keyed.errors = 0;
-    if (has_created) {
-      keyed.refusal.reset();
-      keyed.refusals = 0;
-    }
+  }
+  if (!run.error() && has_created) {
+    keyed.refusal.reset();
+    keyed.refusals = 0;
   }
   mark(key);  // look again once the gate is open: there may be a next step
 }
@@ -292,6 +317,18 @@ void ControllerLoop::on_error(const JobKey& key, Keyed& keyed, const PlanRun::Ru
     default:
       return hold_back(key, keyed, milliseconds{500}, milliseconds{30'000}, error.error);
   }
+}
+
+// What is not kept would be written again at once, and again. The job goes on, slowly.
+void ControllerLoop::on_partial(const JobKey& key, Keyed& keyed) {
+  metrics_.count_error(Code::kInvalid);
+  log_.warning("status_pruned",
+               {{"namespace", key.ns},
+                {"job", key.name},
+                {"message",
+                 "the API server keeps a part of the status only: its definition of TrainingJob is "
+                 "older than this operator; apply the crds/ of this release"}});
+  hold_back(key, keyed, milliseconds{5'000}, milliseconds{60'000}, {});
 }
 
 // Doubles with each error in a row; up to a fifth of jitter keeps many jobs from coming back

@@ -30,6 +30,8 @@ struct LoopOptions {
   std::size_t runs_max = 64;  // plans under way; more keys wait their turn
   std::size_t wave_max = 16;  // requests of one plan under way
   bool is_standby = false;    // takes in what is posted and plans nothing until lead()
+  // Of all running gangs together: their reports, and the job statuses that follow from those.
+  int writes_per_second_max = 30;
 };
 
 using Views = std::array<std::string, kKinds>;  // resourceVersions
@@ -87,6 +89,7 @@ class ControllerLoop {
   void receive(Mail& mail);
   void mark(const JobKey& key);
   void fire_timers();
+  void share_out_reports();
   void wake_at(const JobKey& key, SteadyPoint time);
   void consider(const JobKey& key);
   core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed) const;
@@ -94,6 +97,7 @@ class ControllerLoop {
   void send_ready(std::uint64_t id, Flight& flight);
   void finish(std::uint64_t id);
   void on_error(const JobKey& key, Keyed& keyed, const PlanRun::RunError& error);
+  void on_partial(const JobKey& key, Keyed& keyed);
   void hold_back(const JobKey& key, Keyed& keyed, std::chrono::milliseconds first,
                  std::chrono::milliseconds most, const Error& error);
   void refuse(const JobKey& key, Keyed& keyed, const PlanRun::RunError& error);
@@ -105,6 +109,7 @@ class ControllerLoop {
   Log& log_;
   const std::shared_ptr<Inbox> inbox_;
   const LoopOptions options_;
+  core::Policy policy_;  // of the options, with the present interval of reports
 
   Cache cache_;
   WriteGate gate_;

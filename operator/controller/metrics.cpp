@@ -56,9 +56,13 @@ void Metrics::count_request(std::chrono::microseconds latency) {
 
 void Metrics::count_error(Code code) { ++errors_[code_name(code)]; }
 
-void Metrics::count_restarts(const api::Restarts& before, const api::Restarts& after) {
-  restarts_counted_ += static_cast<std::uint64_t>(std::max(0, after.counted - before.counted));
-  restarts_free_ += static_cast<std::uint64_t>(std::max(0, after.free - before.free));
+void Metrics::count_status(const api::TrainingJobStatus& before,
+                           const api::TrainingJobStatus& after) {
+  const api::Restarts &old = before.restarts, &now = after.restarts;
+  restarts_counted_ += static_cast<std::uint64_t>(std::max(0, now.counted - old.counted));
+  restarts_free_ += static_cast<std::uint64_t>(std::max(0, now.free - old.free));
+  const bool is_end = after.phase == api::phase::kComplete || after.phase == api::phase::kFailed;
+  if (is_end && before.phase != after.phase) ++finished_[after.phase];
 }
 
 std::string Metrics::text(const Cache& cache, std::size_t queue_depth, std::size_t runs) const {
@@ -81,6 +85,9 @@ std::string Metrics::text(const Cache& cache, std::size_t queue_depth, std::size
   head(out, "pawl_restarts_total", "counter", "Restarts of gangs since this process started.");
   line(out, "pawl_restarts_total{budget=\"counted\"}", restarts_counted_);
   line(out, "pawl_restarts_total{budget=\"free\"}", restarts_free_);
+  head(out, "pawl_jobs_finished_total", "counter",
+       "TrainingJobs that ended since this process started.");
+  lines(out, "pawl_jobs_finished_total", "result", finished_);
   head(out, "pawl_bugs_total", "counter", "Survivable surprises; each is a defect of Pawl.");
   line(out, "pawl_bugs_total", bug_count());
   return out;

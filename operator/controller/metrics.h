@@ -18,7 +18,8 @@ class Metrics {
   void count_action(const core::Action& action);
   void count_request(std::chrono::microseconds latency);
   void count_error(Code code);
-  void count_restarts(const api::Restarts& before, const api::Restarts& after);
+  // A status that was written: restarts and ends.
+  void count_status(const api::TrainingJobStatus& before, const api::TrainingJobStatus& after);
   std::string text(const Cache& cache, std::size_t queue_depth, std::size_t runs) const;
 
  private:
@@ -26,6 +27,7 @@ class Metrics {
   std::chrono::microseconds latency_{0};
   std::map<std::string, std::uint64_t> actions_, errors_;
   std::uint64_t restarts_counted_ = 0, restarts_free_ = 0;
+  std::map<std::string, std::uint64_t> finished_;  // by result
 };
 
 }  // namespace pawl::controller

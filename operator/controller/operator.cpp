@@ -1,13 +1,5 @@
-// The thread around ControllerLoop and Elector; the only file of the operator that creates one.
-//
-// Who leads, in this file:
-//  1. A standby keeps its views warm and plans nothing.
-//  2. A lease that was given back names the newest versions that the leader before had seen or
-//     written: the loop begins when its own views have come that far.
-//  3. A lease that ran out, or was ours already, says nothing of the kind: everything is listed
-//     anew, as by a fresh process, so that a view that lags cannot mislead the first plans.
-//  4. Whoever loses the lead throws loop and views away: what was in flight is cancelled, what was
-//     decided is forgotten, and what is left is what a fresh process would have.
+// The thread around ControllerLoop and Elector; the only file of the operator that creates one. A standby
+// keeps its views warm and plans nothing; role.h says what follows when the lead changes.
 #include "operator/controller/operator.h"
 
 #include <algorithm>
@@ -15,12 +7,12 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "operator/controller/inbox.h"
 #include "operator/controller/loop.h"
+#include "operator/controller/role.h"
 #include "operator/controller/watches.h"
 #include "operator/leader/elector.h"
 
@@ -33,7 +25,6 @@ constexpr milliseconds kTurnEvery{5'000};  // at least, so that liveness can be 
 constexpr std::chrono::seconds kTurnLate{30};
 constexpr std::chrono::minutes kContactLate{10};
 constexpr std::chrono::seconds kPublishEvery{1};
-constexpr std::chrono::seconds kCatchUpMax{5};  // then everything is listed anew
 constexpr milliseconds kDrainMax{900}, kReleaseMax{900};
 
 LoopOptions loop_options(const OperatorOptions& options) {
@@ -43,28 +34,6 @@ LoopOptions loop_options(const OperatorOptions& options) {
   loop.policy.numbers_every = options.numbers_every;
   loop.is_standby = options.lease.has_value();
   return loop;
-}
-
-// "12/34/-": the versions of jobs, groups and pods, as they stand in the lease.
-std::string encode_views(const Views& views) {
-  std::string text;
-  for (const std::string& view : views) {
-    text += (text.empty() ? "" : "/") + (view.empty() ? "-" : view);
-  }
-  return text;
-}
-
-// Nothing if this is not what encode_views() writes (another version of this program).
-std::optional<Views> decode_views(const std::string& text) {
-  Views views;
-  std::istringstream in(text);
-  for (std::string& view : views) {
-    if (!std::getline(in, view, '/') || view.empty()) return std::nullopt;
-    if (view == "-") view.clear();
-    if (view.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  }
-  if (!in.eof()) return std::nullopt;
-  return views;
 }
 
 }  // namespace
@@ -150,34 +119,18 @@ class Operator::Impl {
   // One turn of the election, and what follows from it. When to be called again.
   SteadyPoint elect() {
     if (!elector_) return SteadyPoint::max();
-    SteadyPoint due = elector_->turn();
-    if (elector_->epoch() != epoch_) {
-      epoch_ = elector_->epoch();
-      change_role();
+    const SteadyPoint due = elector_->turn();
+    const Role::Step step =
+        role_.next(elector_->epoch(), elector_->is_leading(), elector_->inherited(),
+                   loop_->is_caught_up(), clock_.steady_now());
+    if (step == Role::Step::kFollow || step == Role::Step::kLeadAnew) begin_anew();
+    if (step == Role::Step::kLeadAnew) {
+      log_.info("leads_anew", {{"handover", elector_->inherited()}});
+      loop_->lead({});
     }
-    if (!elector_->is_leading()) return due;
-    loop_->lead_until(elector_->leads_until());
-    if (loop_->is_caught_up()) return due;
-    if (clock_.steady_now() >= catch_up_end_) {
-      log_.warning("views_lag_behind", {{"wanted", elector_->inherited()}});
-      lead_anew();
-    }
-    return std::min(due, catch_up_end_);
-  }
-
-  void change_role() {
-    const bool has_led = std::exchange(is_leading_, elector_->is_leading());
-    if (!is_leading_) return begin_anew();
-    const auto inherited = decode_views(elector_->inherited());
-    if (has_led || !inherited) return lead_anew();
-    loop_->lead(*inherited);
-    catch_up_end_ = clock_.steady_now() + kCatchUpMax;
-  }
-
-  void lead_anew() {
-    begin_anew();
-    loop_->lead({});
-    loop_->lead_until(elector_->leads_until());
+    if (step == Role::Step::kLead) loop_->lead(role_.inherited());
+    if (elector_->is_leading()) loop_->lead_until(elector_->leads_until());
+    return std::min(due, role_.due());
   }
 
   // Nothing new leaves; what is on its way is answered or given up; then the lease is free. A
@@ -207,17 +160,19 @@ class Operator::Impl {
     if (!elector_->is_released()) log_.warning("lease_not_released");
   }
 
+  std::uint64_t epoch() const { return elector_ ? elector_->epoch() : 0; }
+
   void publish() {
     has_synced_ = has_synced_ || loop_->is_synced();
     const std::string metrics = loop_->metrics() + (elector_ ? elector_->metrics() : "");
     bulletin_.publish({metrics, has_synced_, clock_.steady_now().time_since_epoch(),
                        loop_->last_contact().time_since_epoch()});
     published_at_ = clock_.steady_now();
-    published_epoch_ = epoch_;
+    published_epoch_ = epoch();
   }
 
   void publish_now_and_then() {
-    const bool is_news = (loop_->is_synced() && !has_synced_) || epoch_ != published_epoch_;
+    const bool is_news = (loop_->is_synced() && !has_synced_) || epoch() != published_epoch_;
     if (is_news || clock_.steady_now() - published_at_ >= kPublishEvery) publish();
   }
 
@@ -231,9 +186,7 @@ class Operator::Impl {
   std::unique_ptr<ControllerLoop> loop_;
   std::optional<Watches> watches_;
   std::optional<leader::Elector> elector_;
-  std::uint64_t epoch_ = 0;
-  bool is_leading_ = false;
-  SteadyPoint catch_up_end_{};
+  Role role_;
   std::atomic<bool> must_stop_{false};
   std::thread thread_;
   SteadyPoint published_at_{};

@@ -45,7 +45,7 @@ std::vector<PlanRun::Outgoing> PlanRun::take_requests() {
   return std::exchange(ready_, {});
 }
 
-void PlanRun::on_answer(std::size_t action, const Result<api::ObjectMeta>& answer) {
+void PlanRun::on_answer(std::size_t action, const Result<Reply>& answer) {
   const auto found = in_flight_.find(action);
   PAWL_CHECK(found != in_flight_.end(), "an answer to an action that is not under way");
   settle(action, found->second.on_answer(answer));
@@ -59,6 +59,7 @@ void PlanRun::settle(std::size_t action, Outcome outcome) {
   in_flight_.erase(action);
   if (auto* done = std::get_if<Done>(&outcome)) {
     ++done_;
+    is_partial_ = is_partial_ || done->is_partial;
     if (done->written) written_.push_back(std::move(*done->written));
     if (std::get_if<core::PatchStatus>(&plan_.actions[action]) != nullptr) {
       has_written_status_ = true;

@@ -33,7 +33,7 @@ class PlanRun {
   PlanRun& operator=(const PlanRun&) = delete;
 
   std::vector<Outgoing> take_requests();
-  void on_answer(std::size_t action, const Result<api::ObjectMeta>& answer);
+  void on_answer(std::size_t action, const Result<Reply>& answer);
 
   bool is_over() const;
   const JobKey& key() const { return key_; }
@@ -42,6 +42,7 @@ class PlanRun {
   const std::vector<Written>& written() const { return written_; }
   std::size_t done() const { return done_; }
   bool has_written_status() const { return has_written_status_; }
+  bool is_partial() const { return is_partial_; }  // of a write not everything was kept
 
  private:
   void settle(std::size_t action, Outcome outcome);
@@ -57,7 +58,7 @@ class PlanRun {
   std::vector<Outgoing> ready_;
   std::vector<Written> written_;
   std::optional<RunError> error_;
-  bool has_written_status_ = false;
+  bool has_written_status_ = false, is_partial_ = false;
 };
 
 }  // namespace pawl::controller

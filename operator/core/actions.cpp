@@ -41,6 +41,8 @@ const char* kind_name(ObjectKind kind) {
       return "Role";
     case ObjectKind::kRoleBinding:
       return "RoleBinding";
+    case ObjectKind::kService:
+      return "Service";
     case ObjectKind::kDisruptionBudget:
       return "PodDisruptionBudget";
   }

@@ -21,11 +21,12 @@ enum class ObjectKind {
   kServiceAccount,
   kRole,
   kRoleBinding,
-  kDisruptionBudget
+  kDisruptionBudget,
+  kService
 };
 const char* kind_name(ObjectKind kind);
 
-// ServiceAccount, Role, RoleBinding or PodDisruptionBudget. AlreadyExists with our owner UID is
+// ServiceAccount, Role, RoleBinding, PodDisruptionBudget or Service. AlreadyExists with our owner UID is
 // success.
 struct CreateChild {
   ObjectKind kind = ObjectKind::kServiceAccount;

@@ -7,10 +7,12 @@ namespace {
 using namespace api;
 
 // Higher than everything that was ever seen of this job, so that no pod or record of before can be
-// taken for one of this attempt, even if the job's status was lost.
+// taken for one of this attempt, even if the job's status was lost; and higher than what is left of
+// a deleted job of this name, whose pods may hold their names for as long as their node is dead.
 void raise_attempt(Pass& pass) {
   const std::int64_t in_group = pass.group != nullptr ? pass.group->spec.attempt : 0;
-  const std::int64_t highest = std::max({pass.job.status.attempt, in_group, pass.pods.attempt_max});
+  const std::int64_t highest = std::max({pass.job.status.attempt, in_group, pass.pods.attempt_max,
+                                         pass.pods.leftover_attempt_max});
   pass.next.attempt = highest + 1;
   pass.next.attempt_time = pass.now;
   pass.is_new_attempt = true;
@@ -33,9 +35,6 @@ void start_first(Pass& pass) {
   const std::string message = "starting " + workers(pass.job.spec.replicas);
   set_condition(pass, condition::kRunning, "False", "Starting", message);
   pass.say("Starting", message);
-  pass.emit(false, "Started",
-            "attempt " + std::to_string(pass.next.attempt) + " starts with " +
-                workers(pass.job.spec.replicas));
 }
 
 void resume(Pass& pass) {

@@ -26,18 +26,8 @@ bool has_buildable_template(Pass& pass) {
   return false;
 }
 
-// Left of a deleted job of the same name: the garbage collector, or the orphan plan, will take it
-// away.
-bool is_leftover(const Pass& pass, const ObjectMeta& meta) {
-  const auto label = meta.labels.find(kLabelJobUid);
-  if (label != meta.labels.end() && label->second != pass.job.meta.uid) return true;
-  return std::ranges::any_of(meta.owners, [&](const OwnerReference& owner) {
-    return owner.kind == "TrainingJob" && owner.name == pass.job.meta.name;
-  });
-}
-
 void say_conflict(Pass& pass, const std::string& what, const ObjectMeta& meta) {
-  if (is_leftover(pass, meta)) {
+  if (is_leftover(pass.job, meta)) {
     pass.say("WaitingForCleanup", what + " is left of a deleted job; waiting until it is gone");
   } else {
     stall(pass, "NameConflict", what + " exists and belongs to somebody else: delete it");
@@ -62,16 +52,17 @@ bool has_name_conflict(Pass& pass) {
   return false;
 }
 
-// Children first, the WorkerGroup last: where it exists, the others do. True if the record of this
-// attempt stands, or is being written by this plan.
+// What the workers need first, the WorkerGroup last: where it exists, the others do. The
+// RoleBinding after the Role, which the API server looks up. True if the record of this attempt
+// stands, or is being written by this plan.
 bool ensure_record(Pass& pass) {
   if (pass.group == nullptr) {
     if (!has_buildable_template(pass)) return false;
     if (is_mutant(Mutant::kB06GroupFirst)) pass.acts.push_back(CreateGroup{group_spec(pass)});
-    // The RoleBinding last: the API server looks at the rights of the Role that it names.
-    for (const ObjectKind kind : {ObjectKind::kServiceAccount, ObjectKind::kRole,
-                                  ObjectKind::kDisruptionBudget, ObjectKind::kRoleBinding}) {
-      pass.acts.push_back(CreateChild{kind});
+    if (pass.job.spec.has_hostnames) pass.acts.emplace_back(CreateChild{ObjectKind::kService});
+    for (const ObjectKind kind :
+         {ObjectKind::kServiceAccount, ObjectKind::kRole, ObjectKind::kRoleBinding}) {
+      pass.acts.emplace_back(CreateChild{kind});
     }
     if (!is_mutant(Mutant::kB06GroupFirst)) pass.acts.push_back(CreateGroup{group_spec(pass)});
     return true;
@@ -100,15 +91,22 @@ WorkerGroupSpec record(const Pass& pass) {
   return stands ? pass.group->spec : group_spec(pass);
 }
 
-// UIDs go into the record when the whole wave is there: one write, and no gang starts in part.
+// UIDs go into the record when the whole wave is there: one write, and no gang starts in part. The
+// status tells of the pods before that: of a gang that may run, something is left to see when
+// somebody has deleted its record and its pods. How often it reports may change later.
 void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
   WorkerGroupSpec filled = spec;
+  filled.report_seconds = pass.policy.report_seconds;
+  bool has_new = false;
   for (EligiblePod& slot : filled.pods) {
     const PodView* pod = pass.pods.at(slot.slot);
     if (pod == nullptr) return;
-    if (slot.uid.empty()) slot.uid = pod->meta.uid;
+    if (!slot.uid.empty()) continue;
+    slot.uid = pod->meta.uid;
+    has_new = true;
   }
   if (filled == spec || pass.group == nullptr) return;
+  pass.is_status_due = has_new;
   const ObjectMeta& meta = pass.group->meta;
   pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, spec, std::move(filled)});
 }
@@ -131,10 +129,25 @@ void say_waiting(Pass& pass) {
   set_condition(pass, condition::kRunning, "False", waiting.reason, waiting.message);
 }
 
+// Before Running is written, so that no crash leaves a running gang without. Not earlier: the
+// disruption controller writes to a budget with each pod that becomes ready.
+void add_disruption_budget(Pass& pass) {
+  const CreateChild budget{ObjectKind::kDisruptionBudget};
+  const std::optional<Refusal>& refusal = pass.seen.refusal;
+  if (refusal && refusal->action == describe(budget)) {
+    pass.emit(true, "NoDisruptionBudget",
+              refusal->action + " was refused: " + refusal->message +
+                  "; the job runs without one, and a drain may evict all its workers at once");
+  } else {
+    pass.confirms.emplace_back(budget);
+  }
+}
+
 void describe(Pass& pass) {
   const bool is_complete = pass.pods.ready == pass.size();
   if (is_complete && !is_true(pass.next, condition::kRunning)) {
     const std::string message = "all " + std::to_string(pass.size()) + " workers are ready";
+    add_disruption_budget(pass);
     set_condition(pass, condition::kRunning, "True", "AllReady", message);
     clear_condition(pass, condition::kRestarting, "Running", message);
     pass.emit(false, "Running", message);
@@ -251,6 +264,12 @@ void run_gang(Pass& pass) {
                                           (pass.pods.previous_active == 1 ? " pod" : " pods") +
                                           " of an earlier attempt not ended yet; attempt " +
                                           std::to_string(pass.next.attempt) + " starts after that");
+  }
+  if (pass.pods.leftover_active > 0) {
+    return pass.say("WaitingForCleanup",
+                    std::to_string(pass.pods.leftover_active) +
+                        (pass.pods.leftover_active == 1 ? " pod" : " pods") +
+                        " of a deleted job of this name not ended yet");
   }
   const WorkerGroupSpec spec = record(pass);
   const auto allowed_at = creation_time(pass);

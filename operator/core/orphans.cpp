@@ -32,6 +32,7 @@ Plan plan_orphans(const Orphans& orphans) {
                                 ObjectKind::kRoleBinding, ObjectKind::kDisruptionBudget}) {
     plan.actions.push_back(DeleteOrphan{kind, orphans.job_name + "-pawl-worker", orphans.job_uid});
   }
+  plan.actions.push_back(DeleteOrphan{ObjectKind::kService, orphans.job_name, orphans.job_uid});
   plan.actions.push_back(DeleteOrphan{ObjectKind::kWorkerGroup, orphans.job_name, orphans.job_uid});
   return plan;
 }

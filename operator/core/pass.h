@@ -33,6 +33,7 @@ struct Pass {
   std::vector<EmitEvent> events;
   std::optional<TimePoint> wake_up;
   bool is_new_attempt = false;  // its intent is written first; acting on it is the next pass's
+  bool is_status_due = false;   // written before what this pass does, if it has changed at all
 
   int size() const;                                   // members that this attempt was started with
   void say(std::string reason, std::string message);  // status.reason and status.message

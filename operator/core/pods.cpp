@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "common/api/contract.h"
 #include "common/base/mutant.h"
 
 namespace pawl::core {
@@ -63,6 +64,14 @@ bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid) {
   return std::ranges::any_of(meta.owners, [&](const auto& owner) { return owner.uid == uid; });
 }
 
+bool is_leftover(const api::TrainingJob& job, const api::ObjectMeta& meta) {
+  const auto label = meta.labels.find(api::kLabelJobUid);
+  if (label != meta.labels.end() && label->second != job.meta.uid) return true;
+  return std::ranges::any_of(meta.owners, [&](const api::OwnerReference& owner) {
+    return owner.kind == "TrainingJob" && owner.name == job.meta.name;
+  });
+}
+
 const api::PodView* PodBuckets::at(int slot) const {
   const auto found = std::ranges::lower_bound(
       current, slot, {}, [](const Worker& worker) { return worker.identity.slot; });
@@ -77,7 +86,7 @@ std::optional<TimePoint> give_up_time(const api::TrainingJob& job, const api::Po
 
 bool is_given_up(const api::TrainingJob& job, const api::PodView& pod, TimePoint now) {
   const auto time = give_up_time(job, pod);
-  return time && now >= *time;
+  return time && now >= *time && !is_mutant(Mutant::kB28WaitsForEver);
 }
 
 PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::PodView*>& pods,
@@ -90,6 +99,9 @@ PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::P
     const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
     if (!identity || !is_owned_by(pod->meta, job.meta.uid)) {
       buckets.foreign.push_back(pod);
+      if (!identity || !is_leftover(job, pod->meta)) continue;
+      buckets.leftover_attempt_max = std::max(buckets.leftover_attempt_max, identity->attempt);
+      if (!is_terminal(*pod) && !is_given_up(job, *pod, now)) ++buckets.leftover_active;
       continue;
     }
     buckets.attempt_max = std::max(buckets.attempt_max, identity->attempt);

@@ -36,6 +36,9 @@ Outcome outcome_of(const api::PodView& pod);
 bool is_terminating(
     const api::PodView& pod);  // has a deletion time; counts as present until terminal or gone
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid);
+// Left of a deleted job of this job's name: the garbage collector, or the orphan plan, takes it
+// away.
+bool is_leftover(const api::TrainingJob& job, const api::ObjectMeta& meta);
 
 // Terminating for so long that nobody waits for it any more; it may be running, on a node that we
 // cannot reach. Fenced by its attempt (SPEC.md, "A pod that does not end").
@@ -48,6 +51,9 @@ struct PodBuckets {
   std::vector<Worker> previous;              // of lower attempts, by name
   std::vector<const api::PodView*> foreign;  // our label, but not our child or not our kind of name
   std::int64_t attempt_max = 0;              // the highest attempt of any pod of ours
+  // Of a deleted job of the same name.
+  std::int64_t leftover_attempt_max = 0;
+  int leftover_active = 0;                    // not terminal, not given up
   std::vector<const api::PodView*> given_up;  // current and previous ones that count as gone
   int active = 0;                             // current, not terminal, not given up
   int ready = 0;                              // active and ready

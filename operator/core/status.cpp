@@ -12,6 +12,8 @@ namespace {
 
 using namespace api;
 
+constexpr std::chrono::milliseconds kStartingEvery{5'000};
+
 // At most `bytes_max` bytes, never half a character.
 void clip(std::string& text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return;
@@ -69,8 +71,11 @@ void drop_numbers(TrainingJobStatus& status) {
 TimePoint due_time(const Pass& pass, Difference difference) {
   if (difference == Difference::kMeaning || !pass.seen.status_written_at) return pass.now_exact;
   const TimePoint last = *pass.seen.status_written_at;
-  return difference == Difference::kNumbers ? last + pass.policy.numbers_every
-                                            : last + pass.policy.message_every;
+  if (difference != Difference::kNumbers) return last + pass.policy.message_every;
+  // Most gangs start within this time, and their counts are worth no write on the way.
+  const std::chrono::milliseconds least =
+      pass.next.phase == phase::kStarting ? kStartingEvery : std::chrono::milliseconds{0};
+  return last + std::max(least, pass.policy.numbers_every);
 }
 
 // One that fails between others is the next one's business; a run of them is the user's.
@@ -155,7 +160,7 @@ Plan seal(Pass& pass) {
   Plan out;
   out.why = pass.next.reason + ": " + pass.next.message;
   const Difference difference = difference_of(pass.job.status, pass.next);
-  const TimePoint due = due_time(pass, difference);
+  const TimePoint due = pass.is_status_due ? pass.now_exact : due_time(pass, difference);
   if (difference != Difference::kNone && due > pass.now_exact) pass.wake(due);
   const bool is_written = difference != Difference::kNone && due <= pass.now_exact;
   if (is_written) {

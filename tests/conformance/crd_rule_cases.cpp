@@ -126,6 +126,9 @@ std::vector<CrdCase> policy_cases() {
       update("successPolicy", job, rank0),
       update("successPolicy away", rank0, job),
       update("successPolicy as its default", job, with("successPolicy", "AllRanks")),
+      update("hostnames", job, with("hostnames", true)),
+      update("hostnames as its default", job, with("hostnames", false)),
+      update("hostnames away", with("hostnames", true), job),
       update("cleanPodPolicy", job, with("cleanPodPolicy", "All")),
       update("deadlines there", job, with("deadlines", {{"activeSeconds", 1}})),
   };

@@ -74,7 +74,7 @@ json full_training_job() {
         "podTerminationTimeoutSeconds": 60, "rules": [
           {"name": "a", "action": "Fail", "onExitCodes": {"operator": "NotIn", "values": [1, 2]}, "onCauses": ["OOM"]},
           {"name": "b", "action": "ReplaceNode", "onCauses": ["Hang"]}]},
-      "managedBy": "example.com/other", "successPolicy": "Rank0", "cleanPodPolicy": "All",
+      "managedBy": "example.com/other", "successPolicy": "Rank0", "hostnames": true, "cleanPodPolicy": "All",
       "deadlines": {"activeSeconds": 60, "startSeconds": 60, "progressSeconds": 60},
       "checkpoint": {"uri": "file:///data/c", "everySeconds": 30, "keep": 2},
       "runtime": {"kind": "Native", "config": {"steps": 10, "model": {"layers": 2}}},

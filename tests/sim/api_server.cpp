@@ -7,8 +7,8 @@
 namespace pawl::sim {
 
 const char* actor_name(Actor actor) {
-  constexpr const char* kNames[] = {"operator",  "launcher", "cluster",
-                                    "collector", "user",     "monkey"};
+  constexpr const char* kNames[] = {"operator",  "elector", "launcher", "cluster",
+                                    "collector", "user",    "monkey"};
   return kNames[static_cast<int>(actor)];
 }
 
@@ -48,7 +48,9 @@ ApiServer::ApiServer(Engine& engine, const Knobs& knobs)
 
 milliseconds ApiServer::lag(int server, std::string_view plural) const {
   const auto found = lags_.find(std::pair{server, std::string{plural}});
-  return extra_lag + (found == lags_.end() ? milliseconds{0} : found->second);
+  const bool is_late = extra_lag_plural.empty() || extra_lag_plural == plural;
+  const milliseconds usual = found == lags_.end() ? milliseconds{0} : found->second;
+  return usual + (is_late ? extra_lag : milliseconds{0});
 }
 
 std::uint64_t ApiServer::visible(int server, std::string_view plural) const {
@@ -61,6 +63,18 @@ std::uint64_t ApiServer::visible(int server, std::string_view plural) const {
   return after == times_.begin() ? 1 : std::prev(after)->second;
 }
 
+// Without the field that an older definition lacks. One that says nothing about the job's course.
+kube::HttpRequest ApiServer::pruned(const kube::HttpRequest& request) {
+  const Path path = path_of(request);
+  if (path.plural != "trainingjobs" || path.subresource != "status") return request;
+  auto body = nlohmann::json::parse(request.body);
+  if (!body.contains("status") || !body["status"].is_object()) return request;
+  if (body["status"].erase("selector") > 0) count_fault("status pruned");
+  kube::HttpRequest kept = request;
+  kept.body = body.dump();
+  return kept;
+}
+
 kube::HttpResponse ApiServer::handle(Actor actor, const kube::HttpRequest& request) {
   for (ApiObserver* observer : observers_) observer->on_request(actor, request);
   if (engine_.elapsed() < pods_refused_until && request.method == kube::Method::kPost &&
@@ -69,7 +83,7 @@ kube::HttpResponse ApiServer::handle(Actor actor, const kube::HttpRequest& reque
         .status = 403,
         .body = R"({"kind":"Status","code":403,"reason":"Forbidden","message":"exceeded quota"})"};
   }
-  kube::HttpResponse response = store_.handle(request);
+  kube::HttpResponse response = store_.handle(is_pruning ? pruned(request) : request);
   publish(actor);
   return response;
 }

@@ -20,7 +20,7 @@ namespace pawl::sim {
 
 inline constexpr char kNamespace[] = "team";
 
-enum class Actor { kOperator, kLauncher, kCluster, kCollector, kUser, kMonkey };
+enum class Actor { kOperator, kElector, kLauncher, kCluster, kCollector, kUser, kMonkey };
 const char* actor_name(Actor actor);
 
 class ApiObserver {
@@ -58,13 +58,16 @@ class ApiServer {
   int servers() const { return knobs_.api_servers; }
 
   bool is_faulty = false;     // the safety phase
-  milliseconds extra_lag{0};  // of every server and kind
+  bool is_pruning = false;    // of job statuses it does not keep one field
+  milliseconds extra_lag{0};  // of every server, and of this kind; empty: of all
+  std::string extra_lag_plural;
   milliseconds outage_until{0};
   milliseconds pods_refused_until{0};  // a quota: creating pods is Forbidden
   std::map<std::string, std::uint64_t> faults;
   void count_fault(const std::string& name) { ++faults[name]; }
 
  private:
+  kube::HttpRequest pruned(const kube::HttpRequest& request);
   void publish(Actor actor);
   void collect_soon();
 

@@ -27,7 +27,9 @@ void draw_api(Random& random, Knobs& knobs) {
   knobs.one_byte_chunks = random.one_in(16);
   knobs.small_pages = random.one_in(4);
   knobs.narrow_plans = random.one_in(4);
+  knobs.operators = random.one_in(4) ? 2 : 1;
   knobs.crash_operator = rate(random, 10);
+  knobs.pause_operator = rate(random, 2);
   knobs.drop_streams = rate(random, 6);
   knobs.freeze_stream = rate(random, 2);
   knobs.compact = rate(random, 4);
@@ -50,6 +52,9 @@ void draw_cluster(Random& random, Knobs& knobs) {
   knobs.break_peers = rate(random, 3);
   knobs.clock_step = rate(random, 2);
   knobs.chatty_writer = rate(random, 2);
+  knobs.chats_on = random.one_in(8);
+  knobs.prunes = random.one_in(16);
+  knobs.strand_node = rate(random, 2);
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ Knobs draw_knobs(Random& random) {
   knobs.user_deletes = rate(random, 2);
   knobs.user_edits = rate(random, 3);
   knobs.crash_per_step = rate(random, 1'000);
-  knobs.crash_at_start = rate(random, 500);
+  knobs.crash_at_start = random.one_in(10) ? 5'000 : rate(random, 500);
   knobs.wrong_exit = rate(random, 2'000);
   knobs.step_max = up_to(random, {300, 1'000, 3'000});
   knobs.exit_max = up_to(random, {50, 2'000, 40'000});
@@ -83,6 +88,7 @@ Knobs churn_knobs() {
   knobs.nodes = 4;
   knobs.pods_per_node = 14;
   knobs.api_servers = 3;
+  knobs.operators = 2;
   knobs.latency_max = milliseconds{50};
   knobs.lag_max = milliseconds{1'000};
   knobs.lose_request = knobs.lose_reply = knobs.answer_5xx = 20;

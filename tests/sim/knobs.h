@@ -12,6 +12,7 @@ namespace pawl::sim {
 struct Knobs {
   // size
   int jobs = 1, nodes = 2, pods_per_node = 8, api_servers = 1;
+  int operators = 1;  // two elect a leader
   milliseconds faulty_for{60'000};  // the safety phase
 
   // the way to the API server
@@ -22,10 +23,12 @@ struct Knobs {
   bool one_byte_chunks = false, small_pages = false, narrow_plans = false;
 
   // events a minute of virtual time, each at random times
-  int crash_operator = 0, drop_streams = 0, freeze_stream = 0, compact = 0, api_outage = 0;
-  int kill_node = 0, blip_node = 0, evict = 0, preempt = 0, drain = 0;
+  int crash_operator = 0, pause_operator = 0, drop_streams = 0, freeze_stream = 0, compact = 0, api_outage = 0;
+  int kill_node = 0, blip_node = 0, strand_node = 0, evict = 0, preempt = 0, drain = 0;
   int delete_pod = 0, delete_group = 0, delete_status = 0, foreign_pod = 0, foreign_field = 0;
   int refuse_pods = 0, break_peers = 0, clock_step = 0, chatty_writer = 0, cut_status = 0;
+  bool prunes = false;    // the definition of TrainingJob is older than the operator
+  bool chats_on = false;  // a writer touches every job all the time, in the liveness phase too
   int user_suspends = 0, user_scales = 0, user_deletes = 0, user_edits = 0;
 
   // trainers

@@ -38,6 +38,7 @@ Link::~Link() {
 }
 
 kube::RequestHandle Link::send(kube::HttpRequest request, Done done) {
+  if (on_send) on_send(request);
   const kube::RequestHandle handle = next_++;
   waiting_[handle] = std::move(done);
   engine_.after(latency(), [this, &engine = engine_, &api = api_, actor = actor_, died = died_at_,

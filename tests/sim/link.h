@@ -26,6 +26,7 @@ class Link final : public kube::Transport, private ApiObserver {
   void freeze_streams();        // half-open: nothing arrives any more, and nobody says so
   bool is_cut = false;          // no way to the API (a node without network)
   bool may_list_stale = false;  // lists come from a watch cache
+  std::function<void(const kube::HttpRequest&)> on_send;
   std::function<bool(const kube::HttpRequest&)> before_apply;  // false: it is lost instead
   std::function<void(const kube::HttpRequest&)> after_apply;
   std::function<bool(const kube::HttpRequest&)> loses_reply;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
+#include <functional>
 #include <new>
 
 #include "common/base/check.h"
@@ -16,10 +16,10 @@ namespace {
 
 constexpr unsigned kSecondsMax = 240;
 
-// What the child tells while it runs, so that nothing is lost when it aborts.
+// What a child tells while it runs, so that nothing is lost when it aborts.
 struct Board {
   std::uint64_t seeds;
-  bool is_killed;
+  bool is_exploring, is_killed;
   char oracle[16];
   char experiment[64];
 };
@@ -36,11 +36,44 @@ void search(Board& board, std::uint64_t first, std::uint64_t seeds_max, bool is_
     if (result.failure) return note(board, *result.failure);
   }
   if (!is_exhaustive) return;
+  board.is_exploring = true;
   const Exploration all = explore("", false);
   if (all.failures.empty()) return;
   note(board, all.failures.front().second);
   std::snprintf(board.experiment, sizeof board.experiment, "%s",
                 all.failures.front().first.text().c_str());
+}
+
+// In a process of its own, with that mutant, until it ends, aborts or runs out of time.
+Board perform(Mutant mutant, const std::function<void(Board&)>& work) {
+  void* memory =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  PAWL_CHECK(memory != MAP_FAILED, "no shared memory");
+  auto* shared = new (memory) Board{};
+  const pid_t child = ::fork();
+  PAWL_CHECK(child >= 0, "no process");
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    ::alarm(kSecondsMax);
+    active_mutant = mutant;
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);  // its checks speak there
+    work(*shared);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  Board board = *shared;
+  ::munmap(memory, sizeof(Board));
+  if (!WIFSIGNALED(status)) return board;
+  const bool is_late = WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGKILL;
+  board.is_killed = !is_late;
+  std::snprintf(board.oracle, sizeof board.oracle, "%s", is_late ? "out of time" : "O13");
+  return board;
+}
+
+// What fails without the mutant too is no sign of it.
+bool passes_unmutated(std::uint64_t seed) {
+  return !perform(Mutant::kNone, [seed](Board& board) { search(board, seed, 1, false); }).is_killed;
 }
 
 }  // namespace
@@ -67,12 +100,15 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kB16PermanentDiff, "B16PermanentDiff", true},
       {Mutant::kB17RecordWithoutLock, "B17RecordWithoutLock", true},
       {Mutant::kB18DropsForeignFields, "B18DropsForeignFields", true},
+      {Mutant::kB19PrunedUnnoticed, "B19PrunedUnnoticed"},
       {Mutant::kB20ConflictStarves, "B20ConflictStarves"},
+      {Mutant::kB21LeadsTooLong, "B21LeadsTooLong"},
       {Mutant::kB22WrongOwner, "B22WrongOwner", true},
       {Mutant::kB24LongNames, "B24LongNames", true},
       {Mutant::kB25ForeignChildStalls, "B25ForeignChildStalls"},
       {Mutant::kB26DisruptionCounts, "B26DisruptionCounts", true},
       {Mutant::kB27FinishedKeepsPods, "B27FinishedKeepsPods"},
+      {Mutant::kB28WaitsForEver, "B28WaitsForEver"},
       {Mutant::kB29BesideTerminating, "B29BesideTerminating", true},
       {Mutant::kB31ZeroIsAbsent, "B31ZeroIsAbsent", true},
       {Mutant::kB32NotWoken, "B32NotWoken", true},
@@ -89,35 +125,23 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kI9EarlySuccess, "I9EarlySuccess"},
       {Mutant::kI21OldReport, "I21OldReport"},
       {Mutant::kI22OrphanUnread, "I22OrphanUnread"},
-      {Mutant::kLUnclearNotRead, "LUnclearNotRead"},
   };
   return kAll;
 }
 
 Kill hunt(Mutant mutant, std::uint64_t first, std::uint64_t seeds_max, bool is_exhaustive) {
-  void* memory =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  PAWL_CHECK(memory != MAP_FAILED, "no shared memory");
-  auto* board = new (memory) Board{};
-  const pid_t child = ::fork();
-  PAWL_CHECK(child >= 0, "no process");
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);
-    ::alarm(kSecondsMax);
-    active_mutant = mutant;
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);  // its checks speak there
-    search(*board, first, seeds_max, is_exhaustive);
-    ::_exit(0);
+  Kill kill;
+  while (true) {
+    const Board board = perform(mutant, [&](Board& shared) {
+      search(shared, first + kill.seeds, seeds_max - kill.seeds, is_exhaustive);
+    });
+    kill.seeds += board.seeds;
+    kill.is_killed = board.is_killed;
+    kill.oracle = board.oracle;
+    kill.experiment = board.experiment;
+    const bool is_by_seed = board.is_killed && !board.is_exploring && mutant != Mutant::kNone;
+    if (!is_by_seed || passes_unmutated(first + kill.seeds - 1)) return kill;
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  Kill kill{board->is_killed, board->oracle, board->seeds, board->experiment};
-  if (WIFSIGNALED(status)) {
-    kill.is_killed = WTERMSIG(status) != SIGALRM && WTERMSIG(status) != SIGKILL;
-    kill.oracle = kill.is_killed ? "O13" : "out of time";
-  }
-  ::munmap(memory, sizeof(Board));
-  return kill;
 }
 
 }  // namespace pawl::sim

@@ -91,17 +91,55 @@ void Nodes::blip_one(milliseconds time) {
   }
   place_.engine.after(kNotReadyAfter, [&node] { node.is_ready = node.is_alive && !node.is_cut; });
   place_.engine.after(time, [this, &node] {
-    node.is_cut = false;
-    node.is_ready = node.is_alive;
-    for (const auto& [uid, container] : node.containers) {
-      if (container.worker) container.worker->cut(false);
-    }
-    if (!node.is_alive) return;
-    sync_all(node);
-    for (const auto& [uid, container] : node.containers) {
-      if (container.is_started) report(node, uid);
-    }
+    if (!node.is_stranded) reconnect(node);
   });
+}
+
+void Nodes::reconnect(Node& node) {
+  node.is_cut = node.is_stranded = false;
+  node.is_ready = node.is_alive;
+  for (const auto& [uid, container] : node.containers) {
+    if (container.worker) container.worker->cut(false);
+  }
+  if (!node.is_alive) return;
+  sync_all(node);
+  for (const auto& [uid, container] : node.containers) {
+    if (container.is_started) report(node, uid);
+  }
+}
+
+void Nodes::strand_one(milliseconds time) {
+  constexpr std::size_t kNodesMax = 8;
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  if (!is_reachable(node) || nodes_.size() >= kNodesMax) return;
+  place_.api.count_fault("node stranded");
+  place_.engine.trace(node.name + " is stranded for " + std::to_string(time.count()) + " ms");
+  node.is_cut = node.is_stranded = true;
+  for (const auto& [uid, container] : node.containers) {
+    if (!container.worker) continue;
+    ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).noise;
+    container.worker->cut(true);
+  }
+  add_node();
+  place_.engine.after(kNotReadyAfter, [this, &node] {
+    if (!node.is_stranded) return;
+    node.is_ready = false;
+    schedule_soon(milliseconds{10});
+  });
+  place_.engine.after(kNotReadyAfter + kTaintAfter, [this, &node] {
+    if (node.is_stranded) taint(node);
+  });
+  place_.engine.after(time, [this, &node] {
+    if (node.is_stranded && may_fail) reconnect(node);
+  });
+}
+
+void Nodes::unstrand() {
+  for (const auto& node : nodes_) {
+    if (!node->is_stranded) continue;
+    place_.engine.trace(node->name + " comes back");
+    reconnect(*node);
+  }
 }
 
 void Nodes::kill_one() {
@@ -171,15 +209,7 @@ void Nodes::heal() {
       taint(*node);
       collect(*node);
     }
-    node->is_cut = false;
-    node->is_ready = true;
-    for (const auto& [uid, container] : node->containers) {
-      if (container.worker) container.worker->cut(false);
-    }
-    sync_all(*node);
-    for (const auto& [uid, container] : node->containers) {
-      if (container.is_started) report(*node, uid);
-    }
+    if (!node->is_stranded) reconnect(*node);
   }
   schedule_soon(milliseconds{10});
 }

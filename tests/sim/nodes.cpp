@@ -36,13 +36,15 @@ std::optional<PodFacts> facts_of(const json& pod) {
 }
 
 Nodes::Nodes(WorkerPlace place, int nodes) : place_(place) {
-  for (int i = 0; i < nodes; ++i) {
-    auto node = std::make_unique<Node>();
-    node->name = "node-" + std::to_string(i);
-    node->number = i;
-    nodes_.push_back(std::move(node));
-  }
+  for (int i = 0; i < nodes; ++i) add_node();
   place_.api.observe(*this);
+}
+
+void Nodes::add_node() {
+  auto node = std::make_unique<Node>();
+  node->number = static_cast<int>(nodes_.size());
+  node->name = "node-" + std::to_string(node->number);
+  nodes_.push_back(std::move(node));
 }
 
 Nodes::~Nodes() { place_.api.forget(*this); }
@@ -102,6 +104,7 @@ void Nodes::schedule_pending() {
   for (const local::Object& pod : place_.api.all(kPods)) {
     const std::string node = text_at(*pod, "/spec/nodeName");
     const bool is_deleting = pod->at("metadata").contains("deletionTimestamp");
+    if (!facts_of(*pod)) continue;  // somebody else's: Pending for ever
     if (node.empty() && !is_terminal_pod(*pod) && !is_deleting) {
       pending.push_back(*pod);
     } else if (!node.empty() && !is_terminal_pod(*pod)) {

@@ -35,6 +35,10 @@ class Nodes final : public ApiObserver {
   void blip_one(milliseconds time);
   void drain_one();
   void evict_pod(const std::string& reason);  // of the DisruptionTarget condition
+  // For a while, or until unstrand(): nobody reaches it, its containers run on, and nobody says that
+  // it is gone, so that its pods terminate without an end. Another node takes its place.
+  void strand_one(milliseconds time);
+  void unstrand();
   void press_pod();                           // node pressure: the kubelet fails it
   void heal();                                // all nodes are well from now on
   bool may_fail = false;
@@ -55,6 +59,7 @@ class Nodes final : public ApiObserver {
     std::string name;
     int number = 0;
     bool is_alive = true, is_cut = false, is_ready = true, is_cordoned = false;
+    bool is_stranded = false;
     std::map<std::string, Container> containers;  // by pod UID
   };
 
@@ -73,6 +78,8 @@ class Nodes final : public ApiObserver {
   void confirm_deletion(const nlohmann::json& pod);
   void disrupt(const nlohmann::json& pod, const std::string& reason);
   void lose(Node& node);
+  void add_node();
+  void reconnect(Node& node);
   void taint(Node& node);
   void collect(Node& node);
   nlohmann::json random_pod();

@@ -1,5 +1,7 @@
 #include "tests/sim/operator_process.h"
 
+#include <utility>
+
 #include "operator/controller/watches.h"
 
 namespace pawl::sim {
@@ -7,35 +9,69 @@ namespace {
 
 using controller::Kind;
 
+constexpr milliseconds kDrain{900}, kRelease{900};  // as operator.cpp
+
 controller::LoopOptions loop_options(const Knobs& knobs) {
   controller::LoopOptions options;
   options.policy.children.is_local = true;  // smaller pods; what is left out is the kubelet's
   options.policy.children.native_worker_image = "pawl/worker:1";
+  options.is_standby = knobs.operators > 1;
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
+  return options;
+}
+
+leader::LeaseOptions lease_options(const std::string& identity) {
+  leader::LeaseOptions options;
+  options.ns = kNamespace;
+  options.name = "pawl-operator";
+  options.identity = identity;
+  options.version = "1";
   return options;
 }
 
 }  // namespace
 
-OperatorProcess::Process::Process(OperatorProcess& owner, Engine& engine, ApiServer& api,
-                                  const Knobs& knobs)
-    : link(engine, api, knobs, Actor::kOperator, [&owner] { owner.wake(); }),
-      loop(link, owner.clock_, Random{engine.random().next()}, owner.log_, inbox,
-           loop_options(knobs)) {
-  link.may_list_stale = knobs.may_list_stale && api.is_faulty;
+OperatorProcess::Process::Process(OperatorProcess& the_owner, const std::string& identity)
+    : owner(the_owner),
+      link(owner.engine_, owner.api_, owner.knobs_, Actor::kOperator, [this] { owner.wake(); }),
+      lease_link(owner.engine_, owner.api_, owner.knobs_, Actor::kElector,
+                 [this] { owner.wake(); }) {
+  link.may_list_stale = owner.knobs_.may_list_stale && owner.api_.is_faulty;
+  link.on_send = owner.on_send;
+  if (owner.knobs_.operators > 1) {
+    lease.emplace(lease_options(identity), Random{owner.engine_.random().next()});
+  }
+  make_loop();
+}
+
+void OperatorProcess::Process::make_loop() {
+  auto next = std::make_unique<controller::ControllerLoop>(
+      link, owner.clock_, Random{owner.engine_.random().next()}, owner.log_, inbox,
+      loop_options(owner.knobs_));
+  if (loop) next->follow(*loop);
+  loop = std::move(next);
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
     kube::InformerOptions options = controller::informer_options(kind, "");
-    if (knobs.small_pages) options.page_size = 1;
+    if (owner.knobs_.small_pages) options.page_size = 1;
     reflectors.push_back(std::make_unique<Reflector>(
-        engine, link, std::move(options),
+        owner.engine_, link, std::move(options),
         owner.guarded(controller::informer_events(kind, owner.log_, inbox))));
   }
 }
 
-OperatorProcess::OperatorProcess(Engine& engine, ApiServer& api, const Knobs& knobs)
+void OperatorProcess::Process::begin_anew() {
+  reflectors.clear();
+  make_loop();
+  (void)inbox->take();
+  for (const auto& reflector : reflectors) reflector->start();
+}
+
+OperatorProcess::OperatorProcess(Engine& engine, ApiServer& api, const Knobs& knobs,
+                                 std::string name)
     : engine_(engine),
       api_(api),
       knobs_(knobs),
+      name_(std::move(name)),
       clock_(engine.clock().elapsed()),
       log_(clock_, [this](std::string_view line) { engine_.trace(line); }, LogLevel::kInfo) {}
 
@@ -62,8 +98,8 @@ kube::InformerEvents OperatorProcess::guarded(kube::InformerEvents events) {
 void OperatorProcess::start() {
   if (process_) return;
   ++lives_;
-  engine_.trace("operator starts");
-  process_ = std::make_unique<Process>(*this, engine_, api_, knobs_);
+  engine_.trace(name_ + " starts");
+  process_ = std::make_unique<Process>(*this, name_ + "-" + std::to_string(lives_));
   if (on_start) on_start(process_->link);
   for (const auto& reflector : process_->reflectors) reflector->start();
   wake();
@@ -71,7 +107,7 @@ void OperatorProcess::start() {
 
 void OperatorProcess::crash() {
   if (!process_) return;
-  engine_.trace("operator dies");
+  engine_.trace(name_ + " dies");
   api_.count_fault("operator crash");
   process_.reset();
 }
@@ -83,10 +119,49 @@ void OperatorProcess::crash_for(milliseconds away) {
   });
 }
 
+void OperatorProcess::pause(milliseconds time) {
+  engine_.trace(name_ + " stands still for " + std::to_string(time.count()) + " ms");
+  api_.count_fault("operator paused");
+  paused_until_ = engine_.elapsed() + time;
+}
+
+// Nothing new leaves; what is on its way is answered or given up; then the lease is free.
+void OperatorProcess::hand_over_for(milliseconds away) {
+  if (!process_ || !process_->lease || process_->is_stopping) return crash_for(away);
+  engine_.trace(name_ + " is asked to stop");
+  api_.count_fault("operator stopped");
+  process_->is_stopping = true;
+  process_->loop->lead_until(SteadyPoint::min());
+  engine_.after(kDrain, [this, life = lives_, away] {
+    if (!process_ || life != lives_) return;
+    release();
+    engine_.after(kRelease, [this, life, away] {
+      if (!process_ || life != lives_) return;
+      crash();
+      engine_.after(away, [this] { start(); });
+    });
+  });
+}
+
+void OperatorProcess::release() {
+  controller::ControllerLoop& loop = *process_->loop;
+  const bool knows = loop.requests_in_flight() == 0 && loop.is_synced() && loop.is_caught_up();
+  const std::string views = knows ? controller::encode_views(loop.newest()) : "";
+  loop.cancel_requests();
+  process_->lease->release(views);
+  wake();
+}
+
+bool OperatorProcess::leads() const {
+  if (!process_) return false;
+  return !process_->lease || clock_.steady_now() < process_->lease->leads_until();
+}
+
 void OperatorProcess::wake() {
   if (is_awake_) return;
   is_awake_ = true;
-  engine_.after(milliseconds{1}, [this] {
+  const milliseconds rest = paused_until_ - engine_.elapsed();
+  engine_.after(std::max(rest, milliseconds{1}), [this] {
     is_awake_ = false;
     turn();
   });
@@ -94,14 +169,50 @@ void OperatorProcess::wake() {
 
 void OperatorProcess::turn() {
   if (!process_) return;
-  const auto due = process_->loop.turn();
-  if (due) turn_at(std::chrono::ceil<milliseconds>(*due - clock_.steady_now()));
+  if (engine_.elapsed() < paused_until_) return wake();
+  const SteadyPoint election_due = elect();
+  const SteadyPoint due = process_->loop->turn().value_or(SteadyPoint::max());
+  turn_at(std::min(due, election_due));
 }
 
-void OperatorProcess::turn_at(milliseconds delay) {
+void OperatorProcess::turn_at(SteadyPoint due) {
+  if (due == SteadyPoint::max()) return;
+  const auto delay = std::chrono::ceil<milliseconds>(due - clock_.steady_now());
   engine_.after(std::max(delay, milliseconds{1}), [this, timer = ++timer_] {
     if (timer == timer_) turn();  // else a later turn has set another
   });
+}
+
+SteadyPoint OperatorProcess::ask_for_lease() {
+  leader::LeaseMachine& lease = *process_->lease;
+  const SteadyPoint now = clock_.steady_now();
+  for (const auto& answer : std::exchange(process_->lease_answers, {})) {
+    lease.on_answer(answer, now);
+  }
+  if (auto request = lease.next(clock_.now(), now)) {
+    process_->lease_link.send(std::move(*request),
+                              [process = process_.get()](const Result<kube::HttpResponse>& answer) {
+                                process->lease_answers.push_back(answer);
+                              });
+  }
+  return lease.due();
+}
+
+SteadyPoint OperatorProcess::elect() {
+  if (!process_->lease) return SteadyPoint::max();
+  const SteadyPoint due = ask_for_lease();
+  if (process_->is_stopping) return due;
+  const leader::LeaseMachine& lease = *process_->lease;
+  controller::Role& role = process_->role;
+  using Step = controller::Role::Step;
+  const Step step =
+      role.next(lease.terms() + lease.losses(), lease.is_leading(), lease.inherited(),
+                process_->loop->is_caught_up(), clock_.steady_now());
+  if (step == Step::kFollow || step == Step::kLeadAnew) process_->begin_anew();
+  if (step == Step::kLeadAnew) process_->loop->lead({});
+  if (step == Step::kLead) process_->loop->lead(role.inherited());
+  if (lease.is_leading()) process_->loop->lead_until(lease.leads_until());
+  return std::min(due, role.due());
 }
 
 }  // namespace pawl::sim

@@ -57,9 +57,27 @@ local::Object Oracles::group_of(const std::string& job_uid) const {
 int Oracles::active_pods(const std::string& job_uid) const {
   int count = 0;
   for (const local::Object& pod : api_.all(kPods)) {
-    if (is_owned_by(*pod, job_uid) && !is_terminal_pod(*pod)) ++count;
+    if (!is_owned_by(*pod, job_uid) || is_terminal_pod(*pod)) continue;
+    if (!is_given_up(*pod, job_uid)) ++count;
   }
   return count;
+}
+
+bool Oracles::has_given_up_pods(const std::string& job_uid) const {
+  return std::ranges::any_of(api_.all(kPods), [&](const local::Object& pod) {
+    return is_owned_by(*pod, job_uid) && is_given_up(*pod, job_uid);
+  });
+}
+
+// The API server's deletion time is the end of the grace period. The operator's clock may be ahead.
+bool Oracles::is_given_up(const json& pod, const std::string& job_uid) const {
+  constexpr seconds kClockAhead{31};
+  const auto deleted = parse_time(text_at(pod, "/metadata/deletionTimestamp"));
+  const auto job = job_of(job_uid);
+  if (!deleted || !job) return false;
+  const seconds early = knobs_.clock_step > 0 ? kClockAhead : seconds{0};
+  const seconds patience{job->spec.pod_termination_timeout_seconds};
+  return engine_.clock().now() + early >= *deleted + patience;
 }
 
 void Oracles::on_request(Actor actor, const kube::HttpRequest& request) {
@@ -104,7 +122,12 @@ void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
   const json body = json::parse(request.body, nullptr, false);
   const std::string uid = text_at(body, "/metadata/ownerReferences/0/uid");
   if (uid.empty() || path_of(request).plural == "events") return;
-  const std::string what = text_at(body, "/kind") + " " + text_at(body, "/metadata/name");
+  std::string what = text_at(body, "/kind") + " " + text_at(body, "/metadata/name");
+  const auto job = job_of(uid);
+  // Each attempt that runs sees to it that there is one.
+  if (text_at(body, "/kind") == "PodDisruptionBudget" && job) {
+    what += " of attempt " + std::to_string(job->status.attempt);
+  }
   if (++creations_[uid + what] > 1) fail("O2", what + " is created twice though nothing failed");
 }
 
@@ -122,6 +145,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
   } else if (plural == "workergroups") {
     o13_objects_stay_small(change);
     if (actor == Actor::kLauncher) o09_record_moves_forward(change);
+    if (actor == Actor::kLauncher) o09_old_attempts_are_silent(change);
     if (actor != Actor::kOperator || change.is_deletion) return;
     i01_group_follows_status(change);
     i02_children_before_group(change);

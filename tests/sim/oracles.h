@@ -33,6 +33,7 @@ class Oracles final : public ApiObserver {
 
   // In the end (oracles_end.cpp).
   bool is_settled() const;  // every job has come to an end, and nothing more is due
+  void check_settled();
   void check_end(const Nodes& nodes, const People& people);
   std::string unsettled() const;
   void check_training(Training& training);
@@ -80,6 +81,7 @@ class Oracles final : public ApiObserver {
   void i02_children_before_group(const local::Change& change);
   void i11_ttl_is_over(const nlohmann::json& job);
   void o09_record_moves_forward(const local::Change& change);
+  void o09_old_attempts_are_silent(const local::Change& change);
 
   // oracles_end.cpp
   void o01_jobs_came_to_an_end();
@@ -89,7 +91,9 @@ class Oracles final : public ApiObserver {
 
   std::optional<api::TrainingJob> job_of(const std::string& uid) const;
   local::Object group_of(const std::string& job_uid) const;
-  int active_pods(const std::string& job_uid) const;
+  int active_pods(const std::string& job_uid) const;  // without those that were given up
+  bool has_given_up_pods(const std::string& job_uid) const;
+  bool is_given_up(const nlohmann::json& pod, const std::string& job_uid) const;
   bool is_calm() const { return api_.faults.empty(); }
 
   Engine& engine_;

@@ -74,7 +74,7 @@ void Oracles::i04_attempts_do_not_overlap(const json& pod, const PodFacts& facts
   for (const local::Object& other : api_.all(kPods)) {
     const auto theirs = facts_of(*other);
     if (!theirs || !is_owned_by(*other, facts.job_uid) || is_terminal_pod(*other)) continue;
-    if (theirs->attempt >= facts.attempt) continue;
+    if (theirs->attempt >= facts.attempt || is_given_up(*other, facts.job_uid)) continue;
     fail("I4", "pod " + text_at(pod, "/metadata/name") + " is made beside " +
                    text_at(*other, "/metadata/name"));
   }
@@ -192,6 +192,18 @@ void Oracles::o09_record_moves_forward(const local::Change& change) {
     fail("O12", "generation " + std::to_string(status.generation) + " starts at step " +
                     std::to_string(status.start_step) + ", behind the checkpoint of step " +
                     std::to_string(old_status.checkpoint->step));
+  }
+}
+
+// Each write carries the version that it was decided on: whoever writes has seen what stands there.
+void Oracles::o09_old_attempts_are_silent(const local::Change& change) {
+  if (change.before == nullptr || change.is_deletion) return;
+  const json::json_pointer wanted{"/spec/attempt"}, own{"/status/attempt"};
+  const json &before = *change.before, &after = *change.after;
+  if (!before.contains(wanted) || !after.contains(own)) return;
+  if (after.at(own).get<std::int64_t>() < before.at(wanted).get<std::int64_t>()) {
+    fail("O9", "a launcher of attempt " + after.at(own).dump() + " writes though attempt " +
+                   before.at(wanted).dump() + " stands on record");
   }
 }
 

@@ -23,7 +23,11 @@ bool is_over(const json& job) {
 std::string Oracles::unsettled() const {
   for (const local::Object& job : api_.all(kTrainingJobs)) {
     const std::string name = text_at(*job, "/metadata/name");
-    if (job->at("metadata").contains("deletionTimestamp")) return name + " is still being deleted";
+    if (job->at("metadata").contains("deletionTimestamp")) {
+      // In the foreground: it stays for as long as a pod on a dead node does.
+      if (has_given_up_pods(job->at("metadata").at("uid"))) continue;
+      return name + " is still being deleted";
+    }
     if (!is_over(*job)) {
       return name + " is " + text_at(*job, "/status/phase") + ": " +
              text_at(*job, "/status/reason") + ": " + text_at(*job, "/status/message");
@@ -36,6 +40,8 @@ std::string Oracles::unsettled() const {
 }
 
 bool Oracles::is_settled() const { return unsettled().empty(); }
+
+void Oracles::check_settled() { o01_jobs_came_to_an_end(); }
 
 void Oracles::check_end(const Nodes& nodes, const People& people) {
   o01_jobs_came_to_an_end();

@@ -37,10 +37,13 @@ json People::draw_spec() {
   Random& random = engine_.random();
   const json container = {{"name", "worker"}, {"image", "i"}, {"command", {"/train"}}};
   const bool is_native = !random.one_in(4);
+  const int patience = random.one_in(2) ? 10 : 60;
   json spec = {{"replicas", 1 + random.below(4)},
                {"runtime", {{"kind", is_native ? "Native" : "Custom"}}},
                {"template", {{"spec", {{"containers", json::array({container})}}}}},
-               {"failurePolicy", {{"maxRestarts", random.one_in(3) ? random.below(3) : 6}}}};
+               {"failurePolicy",
+                {{"maxRestarts", random.one_in(3) ? random.below(3) : 6},
+                 {"podTerminationTimeoutSeconds", patience}}}};
   if (is_native && !random.one_in(4)) spec["checkpoint"] = {{"uri", "file:///store"}};
   if (random.one_in(4)) spec["ttlSecondsAfterFinished"] = random.one_in(2) ? 0 : 30;
   if (random.one_in(8)) spec["suspend"] = true;
@@ -236,6 +239,24 @@ void People::write_foreign_field() {
   api_.count_fault("foreign annotation");
   patch(Actor::kMonkey, resource, name, {{"metadata", {{"annotations", {{"other", value}}}}}});
   foreign_[{resource.plural, found->at("metadata").at("uid")}] = value;
+}
+
+void People::strip_owner() {
+  for (const local::Object& pod : api_.all(kPods)) {
+    const std::string name = pod->at("metadata").at("name");
+    engine_.trace("the monkey takes its owner from pod " + name);
+    api_.count_fault("owner removed");
+    return patch(Actor::kMonkey, kPods, name, {{"metadata", {{"ownerReferences", nullptr}}}});
+  }
+}
+
+void People::chat_on(milliseconds period, std::function<bool()> goes_on) {
+  if (!goes_on()) return;
+  const std::string value = std::to_string(++count_);
+  for (const std::string& name : names_) {
+    patch(Actor::kMonkey, kTrainingJobs, name, {{"metadata", {{"annotations", {{"chat", value}}}}}});
+  }
+  engine_.after(period, [this, period, goes_on = std::move(goes_on)] { chat_on(period, goes_on); });
 }
 
 void People::chat() {

@@ -3,6 +3,7 @@
 // his, writes where he should not, and puts things in the way. Both say what they did to the Truth.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -37,6 +38,9 @@ class People {
   void delete_status();  // removes all of it
   void put_foreign_pod();
   void write_foreign_field();
+  void strip_owner();  // of one pod
+  // Touches every job each `period` as long as `goes_on`.
+  void chat_on(milliseconds period, std::function<bool()> goes_on);
   void chat();  // a writer that touches a job ten times a second for a while
 
   // Annotations that the monkey wrote and nobody may take away: object → value.

@@ -13,7 +13,10 @@ class Reflector {
  public:
   Reflector(Engine& engine, kube::Transport& transport, kube::InformerOptions options,
             kube::InformerEvents events);
-  ~Reflector() { *is_alive_ = false; }
+  ~Reflector() {
+    *is_alive_ = false;
+    if (handle_ != 0) transport_.cancel(handle_);
+  }
   Reflector(const Reflector&) = delete;
   Reflector& operator=(const Reflector&) = delete;
   void start() { perform(machine_.start()); }

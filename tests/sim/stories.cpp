@@ -9,12 +9,28 @@ json spec_of(int replicas, const char* kind = "Native") {
   const json container = {{"name", "worker"}, {"image", "i"}, {"command", {"/train"}}};
   json spec = {{"replicas", replicas},
                {"runtime", {{"kind", kind}}},
+               {"failurePolicy", {{"podTerminationTimeoutSeconds", 30}, {"maxRestarts", 20}}},
                {"template", {{"spec", {{"containers", json::array({container})}}}}}};
   if (std::string(kind) == "Native") spec["checkpoint"] = {{"uri", "file:///store"}};
   return spec;
 }
 
 constexpr char kJob[] = "job-0";
+
+// A process that starts now sees this kind (empty: all kinds) as it was twenty seconds ago.
+void show_past(World& world, const std::string& plural, seconds time) {
+  world.api.extra_lag = seconds{20};
+  world.api.extra_lag_plural = plural;
+  world.knobs.may_list_stale = world.api.is_faulty = true;
+  world.engine.after(time, [&world] {
+    world.api.extra_lag = milliseconds{0};
+    world.api.is_faulty = false;
+    if (Link* link = world.operator_process.link()) {
+      link->may_list_stale = false;
+      link->drop_streams();
+    }
+  });
+}
 
 // Until it runs, however long the blow keeps it from that; then a little longer.
 void start(World& world, int replicas = 2) {
@@ -97,6 +113,26 @@ std::vector<Story> all_stories() {
          world.people.delete_group();
          world.pass(seconds{40});
        }},
+      {"stripped",  // a pod that looks like an orphan to whoever does not see the job yet
+       [](World& world) {
+         start(world);
+         world.people.strip_owner();
+         show_past(world, "trainingjobs", seconds{10});
+         world.operator_process.crash_for(milliseconds{500});
+         world.pass(seconds{60});
+       }},
+      {"stranded",  // its node comes back when all is over
+       [](World& world) {
+         start(world, 3);
+         world.nodes.strand_one(std::chrono::hours{1});
+         world.pass(seconds{200});
+       }},
+      {"crash-loop",
+       [](World& world) {
+         world.training.starts_to_fail = 5;
+         world.people.create_job(kJob, spec_of(1, "Custom"));
+         world.pass(seconds{120});
+       }},
       {"ttl",
        [](World& world) {
          json spec = spec_of(1);
@@ -155,23 +191,19 @@ class Striker {
 
   bool travel() {
     world_.api.count_fault("time travel");
-    world_.api.extra_lag = seconds{20};
-    world_.knobs.may_list_stale = world_.api.is_faulty = true;
+    show_past(world_, "", seconds{10});
     world_.operator_process.crash_for(milliseconds{500});
-    world_.engine.after(seconds{10}, [this] {
-      world_.api.extra_lag = milliseconds{0};
-      world_.api.is_faulty = false;
-      if (Link* link = world_.operator_process.link()) {
-        link->may_list_stale = false;
-        link->drop_streams();
-      }
-    });
     return false;
   }
 
   void after(const kube::HttpRequest& request, Link& link) {
     if (!is_now(request)) return;
     if (experiment_.blow == Blow::kCrashAfter) world_.operator_process.crash_for(seconds{1});
+    if (experiment_.blow == Blow::kStalePods && path_of(request).plural == "workergroups") {
+      world_.api.count_fault("stale pods");
+      show_past(world_, "pods", seconds{10});
+      world_.operator_process.crash_for(milliseconds{500});
+    }
     if (experiment_.blow != Blow::kHideEvents) return;
     world_.api.count_fault("hidden events");
     link.freeze_streams();
@@ -215,8 +247,8 @@ const std::vector<Story>& stories() {
 }
 
 const char* blow_name(Blow blow) {
-  constexpr const char* kNames[] = {"none",       "crash-before", "crash-after",
-                                    "lose-reply", "hide-events",  "time-travel"};
+  constexpr const char* kNames[] = {"none",        "crash-before", "crash-after", "lose-reply",
+                                    "hide-events", "stale-pods",   "time-travel"};
   return kNames[static_cast<int>(blow)];
 }
 
@@ -232,7 +264,7 @@ bool parse_experiment(const std::string& text, Experiment& out) {
   if (first == std::string::npos || second == std::string::npos) return true;
   const std::string name = text.substr(first + 1, second - first - 1);
   for (const Blow blow : {Blow::kCrashBefore, Blow::kCrashAfter, Blow::kLoseReply,
-                          Blow::kHideEvents, Blow::kTimeTravel}) {
+                          Blow::kHideEvents, Blow::kStalePods, Blow::kTimeTravel}) {
     if (name == blow_name(blow)) out.blow = blow;
   }
   out.at = std::strtoull(text.c_str() + second + 1, nullptr, 10);
@@ -261,7 +293,7 @@ Exploration explore(const std::string& only, bool goes_on) {
       continue;
     }
     for (const Blow blow : {Blow::kCrashBefore, Blow::kCrashAfter, Blow::kLoseReply,
-                            Blow::kHideEvents, Blow::kTimeTravel}) {
+                            Blow::kHideEvents, Blow::kStalePods, Blow::kTimeTravel}) {
       for (std::uint64_t at = 1; at <= reference.result.operator_writes; ++at) {
         const Experiment experiment{story.name, blow, at};
         Run run = perform(experiment, false);
@@ -304,6 +336,8 @@ RunResult run_hours(std::uint64_t seed, int hours, bool is_recording) {
       w.api.outage_until = w.engine.elapsed() + w.engine.between(seconds{1}, seconds{120});
     });
     w.every(minutes{30}, [&w] { w.operator_process.crash_for(seconds{2}); });
+    w.every(minutes{70}, [&w] { w.second_operator.hand_over_for(seconds{2}); });
+    w.every(minutes{50}, [&w] { w.operator_process.pause(seconds{30}); });
     w.every(minutes{40}, [&w] {
       w.api.count_fault("compaction");
       w.api.compact();

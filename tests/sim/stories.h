@@ -23,6 +23,7 @@ enum class Blow {
   kCrashAfter,   // it is applied, nobody hears of it
   kLoseReply,    // it is applied, the answer is lost
   kHideEvents,   // what happens in the next seconds is seen by a new list only
+  kStalePods,    // after a write of the record: the process dies, the next one sees no new pods
   kTimeTravel    // before a deletion: the process dies, the next one sees the past
 };
 const char* blow_name(Blow blow);

@@ -57,6 +57,7 @@ class Training {
   const std::vector<Published>& published(const std::string& job_uid) { return stored_[job_uid]; }
 
   bool may_fail = false;        // the safety phase
+  int starts_to_fail = 0;       // the next ones
   std::optional<Course> fixed;  // instead of drawing one for each job
 
  private:

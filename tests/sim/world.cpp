@@ -19,17 +19,47 @@ World::World(std::uint64_t seed, Knobs drawn, bool is_recording)
       oracles(engine, api, knobs, truth),
       people(engine, api, knobs, truth),
       nodes(WorkerPlace{engine, api, knobs, net, training, truth}, knobs.nodes),
-      operator_process(engine, api, knobs) {
+      operator_process(engine, api, knobs, "operator"),
+      second_operator(engine, api, knobs, "second operator") {
   engine.record_trace(is_recording);
   engine.trace(knobs.describe());
   shuffle_random = &engine.random();
-  operator_process.on_view_back = [this](const std::string& why) { oracles.fail("O3", why); };
+  for (OperatorProcess* one : operators()) {
+    one->on_view_back = [this](const std::string& why) { oracles.fail("O3", why); };
+    one->on_send = [this, one](const kube::HttpRequest& request) { check_leader(*one, request); };
+  }
+}
+
+std::vector<OperatorProcess*> World::operators() {
+  if (knobs.operators == 1) return {&operator_process};
+  return {&operator_process, &second_operator};
+}
+
+OperatorProcess& World::any_operator() {
+  const auto all = operators();
+  return all.size() == 1 ? *all[0] : *all[engine.random().below(all.size())];
+}
+
+void World::each_link(const std::function<void(Link&)>& action) {
+  for (OperatorProcess* one : operators()) {
+    if (Link* link = one->link()) action(*link);
+  }
+}
+
+// What a process sends it decided on: then nobody else may be leading.
+void World::check_leader(const OperatorProcess& sender, const kube::HttpRequest& request) {
+  if (request.method == kube::Method::kGet) return;
+  for (const OperatorProcess* one : operators()) {
+    if (one != &sender && one->leads()) {
+      oracles.fail("O9", "an operator writes " + request.target + " though another one leads");
+    }
+  }
 }
 
 World::~World() { shuffle_random = nullptr; }
 
 RunResult World::run(const std::function<void(World&)>& story) {
-  operator_process.start();
+  for (OperatorProcess* one : operators()) one->start();
   if (story) {
     story(*this);
   } else {
@@ -55,6 +85,7 @@ RunResult World::result() {
 
 void World::begin_faults() {
   api.is_faulty = true;
+  api.is_pruning = knobs.prunes;
   nodes.may_fail = training.may_fail = true;
 }
 
@@ -86,20 +117,26 @@ void World::every(milliseconds mean, std::function<void()> action) {
 
 void World::inject_api_faults() {
   every(knobs.crash_operator, [this] {
-    operator_process.crash_for(engine.between(milliseconds{100}, milliseconds{10'000}));
+    const milliseconds away = engine.between(milliseconds{100}, milliseconds{10'000});
+    const bool is_asked = knobs.operators > 1 && engine.random().one_in(2);
+    OperatorProcess& one = any_operator();
+    is_asked ? one.hand_over_for(away) : one.crash_for(away);
+  });
+  every(knobs.pause_operator, [this] {
+    any_operator().pause(engine.between(milliseconds{100}, milliseconds{40'000}));
   });
   every(knobs.drop_streams, [this] {
     api.count_fault("streams dropped");
-    if (Link* link = operator_process.link()) link->drop_streams();
+    each_link([](Link& link) { link.drop_streams(); });
   });
   every(knobs.freeze_stream, [this] {
     api.count_fault("stream frozen");
-    if (Link* link = operator_process.link()) link->freeze_streams();
+    each_link([](Link& link) { link.freeze_streams(); });
   });
   every(knobs.compact, [this] {
     api.count_fault("compaction");
     api.compact();
-    if (Link* link = operator_process.link()) link->drop_streams();
+    each_link([](Link& link) { link.drop_streams(); });
   });
   every(knobs.api_outage, [this] {
     api.count_fault("API outage");
@@ -112,7 +149,7 @@ void World::inject_api_faults() {
   });
   every(knobs.clock_step, [this] {
     api.count_fault("clock step");
-    operator_process.step_clock(engine.between(seconds{0}, seconds{60}) - seconds{30});
+    any_operator().step_clock(engine.between(seconds{0}, seconds{60}) - seconds{30});
   });
 }
 
@@ -120,6 +157,8 @@ void World::inject_node_faults() {
   every(knobs.kill_node, [this] { nodes.kill_one(); });
   every(knobs.blip_node,
         [this] { nodes.blip_one(engine.between(milliseconds{500}, milliseconds{90'000})); });
+  every(knobs.strand_node,
+        [this] { nodes.strand_one(engine.between(milliseconds{50'000}, milliseconds{400'000})); });
   every(knobs.drain, [this] { nodes.drain_one(); });
   every(knobs.evict, [this] {
     if (engine.random().one_in(2)) return nodes.press_pod();
@@ -170,23 +209,34 @@ void World::make_noise() {
 // that are frozen stay frozen: nobody tells.
 void World::stop_faults() {
   engine.trace("faults stop");
-  api.is_faulty = false;
+  api.is_faulty = api.is_pruning = false;
   nodes.may_fail = training.may_fail = false;
   api.outage_until = api.pods_refused_until = engine.elapsed();
-  if (Link* link = operator_process.link()) link->may_list_stale = false;
+  each_link([](Link& link) { link.may_list_stale = false; });
   nodes.heal();
   // What had been asked for before may still come.
   engine.run_until(engine.elapsed() + seconds{15});
-  operator_process.start();
-  operator_process.step_clock(milliseconds{0});
+  for (OperatorProcess* one : operators()) {
+    one->start();
+    one->step_clock(milliseconds{0});
+  }
   people.settle();
 }
 
 void World::converge() {
   const milliseconds end = engine.elapsed() + kConvergeMax;
+  if (knobs.chats_on) {
+    // Whoever reads and writes at once finds a gap; whoever writes to what a late view shows does not.
+    people.chat_on(4 * knobs.latency_max + milliseconds{50}, [this, end] {
+      return engine.elapsed() < end && !oracles.is_settled();
+    });
+  }
   while (engine.elapsed() < end && !oracles.is_settled()) {
     if (!engine.run_until(engine.elapsed() + kCheckEvery)) return;
   }
+  // Everything came to its end without them; what still runs there does no harm now.
+  oracles.check_settled();
+  nodes.unstrand();
   // Collectors and kubelets finish, and frozen streams are found out; then it must be quiet.
   if (!engine.run_until(engine.elapsed() + seconds{130})) return;
   oracles.check_end(nodes, people);
@@ -204,7 +254,7 @@ void World::be_quiet() {
 }
 
 RunResult run_seed(std::uint64_t seed, bool is_recording) {
-  Random random{seed};
+  Random random{mix64(~seed)};  // neighbours have nothing in common
   World world(seed, draw_knobs(random), is_recording);
   return world.run();
 }

@@ -49,9 +49,13 @@ class World {
   Oracles oracles;
   People people;
   Nodes nodes;
-  OperatorProcess operator_process;
+  OperatorProcess operator_process, second_operator;  // the second one if knobs.operators > 1
 
  private:
+  std::vector<OperatorProcess*> operators();
+  OperatorProcess& any_operator();
+  void check_leader(const OperatorProcess& sender, const kube::HttpRequest& request);
+  void each_link(const std::function<void(Link&)>& action);
   void play();
   void inject_api_faults();
   void inject_node_faults();

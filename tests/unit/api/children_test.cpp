@@ -19,12 +19,12 @@ TEST_CASE("children: names derive from the job and fit into 63 characters", "[ap
   CHECK(pod_name(job, 9'999, 2047, 9'999).size() <= 63);
 }
 
-TEST_CASE("children: every child is owned by the job and carries its labels", "[api]") {
+TEST_CASE("children: every child is owned by the job and carries its labels", "[api][A1]") {
   const TrainingJob job = samples::observed(samples::torch_job());
   const Result<json> pod = worker_pod_of(job, 1, 0, 0, {});
   REQUIRE(pod.has_value());
   for (const json& child : {service_account_of(job), role_of(job), role_binding_of(job),
-                            disruption_budget_of(job), worker_group_of(job, {}), *pod}) {
+                            disruption_budget_of(job), service_of(job), worker_group_of(job, {}), *pod}) {
     INFO(child.dump());
     const Result<ObjectMeta> meta = decode_meta(child);
     REQUIRE(meta.has_value());
@@ -40,6 +40,23 @@ TEST_CASE("children: every child is owned by the job and carries its labels", "[
     CHECK(meta->labels.at("pawl.dev/job") == "mesh");
     CHECK(meta->labels.at("pawl.dev/job-uid") == "job-uid");
   }
+}
+
+TEST_CASE("children: every worker has a name in DNS where the job asks for that", "[api][A41]") {
+  json object = samples::torch_job();
+  CHECK(!worker_pod_of(samples::observed(object), 1, 0, 0, {}).value()["spec"].contains("hostname"));
+  object["spec"]["hostnames"] = true;
+  const TrainingJob job = samples::observed(object);
+  for (const std::int64_t attempt : {1, 2}) {
+    const json pod = worker_pod_of(job, attempt, 1, 0, {}).value();
+    CHECK(pod["spec"]["hostname"] == "mesh-1");
+    CHECK(pod["spec"]["subdomain"] == "mesh");
+  }
+  const json service = service_of(job);
+  CHECK(service["metadata"]["name"] == "mesh");
+  CHECK(service["spec"]["clusterIP"] == "None");
+  CHECK(service["spec"]["publishNotReadyAddresses"] == true);
+  CHECK(service["spec"]["selector"] == json{{"pawl.dev/job-uid", "job-uid"}});
 }
 
 TEST_CASE("children: the role names one WorkerGroup and no other verb", "[api]") {

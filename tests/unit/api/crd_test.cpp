@@ -92,7 +92,8 @@ void check_described(const json& node, const std::string& path) {
   }
 }
 
-TEST_CASE("crds: the compiled-in schemas are those of crds/ (crds/generate.py derive)", "[api]") {
+TEST_CASE("crds: the compiled-in schemas are those of crds/ (crds/generate.py derive)",
+          "[api][A39]") {
   CHECK(Schema("TrainingJob").expanded() == without_texts(schema_in("trainingjobs.yaml")));
   CHECK(Schema("WorkerGroup").expanded() == without_texts(schema_in("workergroups.yaml")));
 }

@@ -47,7 +47,7 @@ TEST_CASE("pod_scheduling: excluded nodes are kept out of each of the user's ter
   CHECK(terms[1] == json::object());  // matches no node, and must not begin to
 }
 
-TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group", "[api][A23]") {
+TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group", "[api][A23][A44][E10]") {
   TrainingJob job = samples::observed(samples::torch_job());
   job.meta.labels = {{"kueue.x-k8s.io/priority-class", "high"}, {"team", "a"}};
   json pod = pod_of(job);
@@ -73,7 +73,7 @@ TEST_CASE("pod_scheduling: scheduling gates and node selectors of the template r
 }
 
 TEST_CASE("names: of the longest job name every derived name and label fits in 63 characters",
-          "[api][B24][A25][B9]") {
+          "[api][B24][A25][B9][E5]") {
   json object = samples::torch_job();
   const std::string name(kJobNameMax, 'a');
   object["metadata"]["name"] = name;

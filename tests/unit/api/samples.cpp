@@ -121,6 +121,7 @@ TrainingJob full_job() {
               .pod_termination_timeout_seconds = 30,
               .failure_rules = {codes, causes},
               .success_policy = SuccessPolicy::kRank0,
+              .has_hostnames = true,
               .deadlines = {.active_seconds = 1, .start_seconds = 2, .progress_seconds = 30},
               .clean_pod_policy = CleanPodPolicy::kAll,
               .checkpoint = CheckpointSpec{.uri = "file:///data", .every_seconds = 30, .keep = 7},

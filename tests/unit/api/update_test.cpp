@@ -31,7 +31,7 @@ json finished(json job, const char* type, const char* status = "True") {
   return job;
 }
 
-TEST_CASE("update: the template is frozen unless the job was suspended before", "[api]") {
+TEST_CASE("update: the template is frozen unless the job was suspended before", "[api][A21][D5]") {
   const json job = samples::torch_job();
   const json other = with_image(job, "other");
   check_refused(job, other, "spec.template");
@@ -160,6 +160,10 @@ TEST_CASE("update: successPolicy and managedBy are for good; deadlines, rules an
   check_refused(job, other, "spec.successPolicy");
   other["spec"]["successPolicy"] = "AllRanks";  // its default
   CHECK(validate_training_job_update(job, other).empty());
+  other["spec"]["hostnames"] = false;  // its default
+  CHECK(validate_training_job_update(job, other).empty());
+  other["spec"]["hostnames"] = true;
+  check_refused(job, other, "spec.hostnames");
   json managed = job;
   managed["spec"]["managedBy"] = "example.com/x";
   check_refused(job, managed, "spec.managedBy");

@@ -38,7 +38,7 @@ TEST_CASE("validate: the least that a user can write is accepted", "[api]") {
   CHECK(join_errors(validate_training_job(samples::torch_job())) == "");
 }
 
-TEST_CASE("validate: types and ranges of our own fields", "[api]") {
+TEST_CASE("validate: types and ranges of our own fields", "[api][A37][A38][B10][B11][B12][B13][B14][C1][F3]") {
   check_refused(
       samples::torch_job(),
       {{"/spec/replicas", 0, "spec.replicas"},
@@ -107,7 +107,7 @@ TEST_CASE("validate: a list that is a map has each key once", "[api]") {
                                         "spec.template.spec.containers[0].ports[1]"}});
 }
 
-TEST_CASE("validate: rules between fields", "[api]") {
+TEST_CASE("validate: rules between fields", "[api][B8]") {
   const json named = {{"name", "A"}};
   check_refused(
       samples::torch_job(),
@@ -149,7 +149,7 @@ TEST_CASE("validate: the command is that of the container named worker, wherever
   CHECK(validate_training_job(job).size() == 1);
 }
 
-TEST_CASE("validate: a generated name must have room for its suffix", "[api]") {
+TEST_CASE("validate: a generated name must have room for its suffix", "[api][A25]") {
   json job = samples::torch_job();
   job["metadata"] = {{"generateName", std::string(41, 'a')}};
   CHECK(join_errors(validate_training_job(job)) == "");
@@ -212,12 +212,13 @@ TEST_CASE("validate: a failure rule has a name of its own, an action, and says w
        {"/spec/failurePolicy", {{"rules", {right, right}}}, "spec.failurePolicy.rules[1]"}});
 }
 
-TEST_CASE("validate: deadlines, policies and managedBy", "[api][B14]") {
+TEST_CASE("validate: deadlines, policies and managedBy", "[api][B14][B10][B11][B12][B13]") {
   check_refused(samples::torch_job(),
                 {{"/spec/deadlines", {{"activeSeconds", 0}}, "spec.deadlines.activeSeconds"},
                  {"/spec/deadlines", {{"progressSeconds", 29}}, "spec.deadlines.progressSeconds"},
                  {"/spec/successPolicy", "Any", "spec.successPolicy"},
                  {"/spec/cleanPodPolicy", "Some", "spec.cleanPodPolicy"},
+                 {"/spec/hostnames", "yes", "spec.hostnames"},
                  {"/spec/managedBy", "kueue", "spec.managedBy"},
                  {"/spec/managedBy", "", "spec.managedBy"}});
 }

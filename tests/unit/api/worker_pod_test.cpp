@@ -117,7 +117,7 @@ TEST_CASE("worker_pod: identity, owner-independent fields and the annotations ag
   CHECK(pod["spec"]["terminationGracePeriodSeconds"] == 30);
 }
 
-TEST_CASE("worker_pod: the template's account, grace and probes are kept", "[api]") {
+TEST_CASE("worker_pod: the template's account, grace and probes are kept", "[api][B23]") {
   json job = samples::torch_job();
   json& spec = job["spec"]["template"]["spec"];
   spec["serviceAccountName"] = "mine";

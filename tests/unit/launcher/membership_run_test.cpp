@@ -229,7 +229,7 @@ TEST_CASE("membership: a victim without a culprit is named after a while", "[lau
   CHECK(world.status().failures[0].cause == "Victim");
 }
 
-TEST_CASE("membership: a lost follower ends the attempt, and is named", "[launcher]") {
+TEST_CASE("membership: a lost follower ends the attempt, and is named", "[launcher][G3]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   SECTION("killed") { world.kill_launcher(1); }

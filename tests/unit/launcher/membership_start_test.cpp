@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 namespace channel = pawl::api::channel;
 
 TEST_CASE("membership: all join, one commit, every process is welcomed with its rank",
-          "[launcher]") {
+          "[launcher][C7][C8]") {
   GangWorld world({.launchers = 3, .processes = 2});
   world.stored = {.step = 40, .load_uri = "file:///c/step-40"};
   world.run_to_training();

@@ -53,7 +53,7 @@ TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
   }
 }
 
-TEST_CASE("process_env: torchrun's variables for every process", "[launcher]") {
+TEST_CASE("process_env: torchrun's variables for every process", "[launcher][C7][C8]") {
   const auto settings = read_settings(good_env(), {"x"}).value();
   const membership::Placement at{.member_rank = 1,
                                  .members = 3,

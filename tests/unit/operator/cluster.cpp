@@ -103,6 +103,15 @@ bool Cluster::pump_views() {
   return has_news;
 }
 
+kube::HttpRequest Cluster::stored_part(const kube::HttpRequest& request) const {
+  if (summary(request) != "PATCH trainingjobs/status") return request;
+  json body = json::parse(request.body);
+  kept(body["status"]);
+  kube::HttpRequest part = request;
+  part.body = body.dump();
+  return part;
+}
+
 Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request, Fault what) {
   const bool is_write = request.method != kube::Method::kGet;
   ++requests[summary(request)];
@@ -110,7 +119,7 @@ Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request, Fau
   switch (what) {
     case Fault::kNone:
     case Fault::kHold:
-      return store_.handle(request);
+      return store_.handle(kept ? stored_part(request) : request);
     case Fault::kLoseReply:
       store_.handle(request);
       return fail(Code::kOutcomeUnknown, "the connection was reset");

@@ -50,6 +50,7 @@ class Cluster final : public kube::Transport {
 
   std::function<Fault(const kube::HttpRequest&)> fault;
   std::vector<kube::HttpRequest> held;
+  std::function<void(nlohmann::json& status)> kept;  // what is stored of a job's status
   std::function<void()> on_log;        // after each line of the operator's log
   std::set<controller::Kind> lagging;  // views that show nothing new
   bool is_kubelet_on = true;
@@ -68,6 +69,7 @@ class Cluster final : public kube::Transport {
     Done done;
   };
   Result<kube::HttpResponse> answer(const kube::HttpRequest& request, Fault what);
+  kube::HttpRequest stored_part(const kube::HttpRequest& request) const;
   bool pump_views();
   void post_events(controller::Kind kind, const std::string& lines);
 

@@ -97,7 +97,7 @@ std::vector<Scenario> scenarios() {
 }  // namespace
 
 TEST_CASE("crash: after any prefix of any plan the job comes to the same end",
-          "[core][B06][B14][B39]") {
+          "[core][B06][B14][B39][A5]") {
   for (const Scenario& scenario : scenarios()) {
     World reference(2);
     scenario.run(reference);

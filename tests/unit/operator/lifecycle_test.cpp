@@ -33,7 +33,7 @@ TEST_CASE("deadlines: activeSeconds fails the job then, not before, and over res
 }
 
 TEST_CASE("deadlines: suspended time counts for none, and the clock starts again at resume",
-          "[core][I27][B4][B42]") {
+          "[core][I27][B4][B42][C5][E6]") {
   World world;
   world.set_spec([](auto& spec) {
     spec.deadlines.active_seconds = 100;
@@ -172,7 +172,7 @@ TEST_CASE("success: with Rank0 the gang's word is enough, before any pod has end
 }
 
 TEST_CASE("clean_pods: Running, All and None after success and failure",
-          "[core][I29][C3][F2][B27]") {
+          "[core][I29][C3][F2][B27][A27]") {
   struct Case {
     api::CleanPodPolicy policy;
     bool is_success;
@@ -263,7 +263,7 @@ TEST_CASE("ttl: 0 deletes at once, absent never, and it may be changed after the
 }
 
 TEST_CASE("termination: a pod that does not end is given up after its time-out",
-          "[core][I31][B28]") {
+          "[core][I31][B28][H5]") {
   World world(2);
   world.settle();
   world.is_kubelet_on = false;  // the node is dead: nobody ends the pod

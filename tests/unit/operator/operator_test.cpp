@@ -70,7 +70,7 @@ TEST_CASE("operator: started above the embedded API, it syncs, makes a gang, and
   call(transport, kube::create_request(kube::resources::kTrainingJobs, "team", tiny_job()));
   // The third plan records the UIDs of the pods: everything before it has happened.
   REQUIRE(lines.wait_for("\"first\":\"create ServiceAccount\""));
-  REQUIRE(lines.wait_for("\"first\":\"patch WorkerGroup\""));
+  REQUIRE(lines.wait_for("\"actions\":2,\"first\":\"patch TrainingJob status\""));
   CHECK(running.is_synced());
   CHECK(running.is_alive());
   const json pods = call(transport, kube::list_request(kube::resources::kPods, "team", {}));

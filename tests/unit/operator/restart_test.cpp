@@ -8,7 +8,7 @@ using namespace pawl::test;
 using std::chrono::seconds;
 
 TEST_CASE("restart: a failed member restarts the whole gang and spends the budget",
-          "[core][I4][I5]") {
+          "[core][I4][I5][A4][A17]") {
   World world(2);
   world.settle();
   world.fail(1, 1, "Error");
@@ -24,7 +24,7 @@ TEST_CASE("restart: a failed member restarts the whole gang and spends the budge
 }
 
 TEST_CASE("restart: maxRestarts is spent exactly, then the job fails and keeps no pod running",
-          "[core][I5]") {
+          "[core][I5][A6][E1]") {
   World world(2);
   world.set_spec([](auto& spec) { spec.max_restarts = 2; });
   for (int attempt = 1; attempt <= 3; ++attempt) {
@@ -42,7 +42,7 @@ TEST_CASE("restart: maxRestarts is spent exactly, then the job fails and keeps n
 }
 
 TEST_CASE("restart: preemption, eviction, deletion and lost nodes do not spend the budget",
-          "[core][I6][B26]") {
+          "[core][I6][B26][A13]") {
   struct Case {
     std::string cause;
     std::function<void(api::PodView&)> happens;
@@ -203,7 +203,7 @@ TEST_CASE("restart: only victims: free, after a bounded wait", "[core][I8]") {
   CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 2/2 live 2 Retry=1");
 }
 
-TEST_CASE("restart: exit code 93 fails the job at once", "[core][I5]") {
+TEST_CASE("restart: exit code 93 fails the job at once", "[core][I5][C4]") {
   World world(2);
   world.settle();
   world.fail(0, 93, "Error");
@@ -214,7 +214,7 @@ TEST_CASE("restart: exit code 93 fails the job at once", "[core][I5]") {
   CHECK(world.live_pods() == 0);
 }
 
-TEST_CASE("failure: Failed is written when the last pod has ended, not before", "[core][I9][H3]") {
+TEST_CASE("failure: Failed is written when the last pod has ended, not before", "[core][I9][H3][B1][F2]") {
   World world(3);
   world.settle();
   world.is_kubelet_on = false;
@@ -275,7 +275,7 @@ TEST_CASE("restart: an image that tells no progress keeps its whole budget", "[c
   CHECK(world.job.status.reason == "MaxRestartsReached");
 }
 
-TEST_CASE("restart: counted restarts wait longer each time, by a wake-up", "[core][I5][B43]") {
+TEST_CASE("restart: counted restarts wait longer each time, by a wake-up", "[core][I5][B43][H6]") {
   core::Policy policy;
   api::Failure failure;
   failure.cause = "Error";

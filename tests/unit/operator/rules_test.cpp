@@ -38,7 +38,7 @@ constexpr auto kReplace = api::RuleAction::kReplaceNode;
 }  // namespace
 
 TEST_CASE("failure_policy: the first rule that matches wins, in every order",
-          "[core][I23][A7][A11][A13][C4][H2]") {
+          "[core][I23][A7][A11][A13][C4][H2][F1]") {
   const auto seven = rule("seven", kFail, {7});
   const auto any = rule("any-error", kFree, {}, {"Error"});
   const auto small = rule("small", kRestart, {1, 7, 9});
@@ -95,7 +95,7 @@ TEST_CASE(
 }
 
 TEST_CASE("failure_policy: the exit code of a disruption is not the program's",
-          "[core][I23][B26]") {
+          "[core][I23][B26][H2]") {
   World world = running({rule("code", kFail, {137, 143}), rule("lost", kRestart, {}, {"Evicted"})});
   api::PodView& pod = world.pod(1);
   pod.phase = api::PodPhase::kFailed;
@@ -119,7 +119,7 @@ TEST_CASE("failure_policy: a rule may also excuse what is fatal by default", "[c
 }
 
 TEST_CASE("failure_policy: ReplaceNode avoids the node, free once a node, and is bounded",
-          "[core][I24]") {
+          "[core][I24][G2]") {
   World world = running({rule("node", kReplace, {41})}, 0);
   world.fail(0, 41, "Error");
   world.settle(seconds{60});

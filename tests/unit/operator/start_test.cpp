@@ -8,17 +8,16 @@ using namespace pawl::test;
 TEST_CASE("start: the attempt is persisted before anything is created", "[core][I1]") {
   World world;
   const core::Plan first = world.plan();
-  REQUIRE(first.actions.size() == 2);
+  REQUIRE(first.actions.size() == 1);
   CHECK(std::get<core::PatchStatus>(first.actions[0]).after.attempt == 1);
-  CHECK(std::get<core::EmitEvent>(first.actions[1]).reason == "Started");
   CHECK(world.pods.empty());
 }
 
-TEST_CASE("start: children, the record, pods, then their UIDs in one write", "[core][I2][I3]") {
+TEST_CASE("start: children, the record, pods, then their UIDs in one write", "[core][I2][I3][A1]") {
   World world(4);
   world.is_kubelet_on = false;
   world.settle();
-  CHECK(world.children.size() == 4);
+  CHECK(world.children.size() == 3);  // the budget comes when they run
   CHECK(world.pods.size() == 4);
   CHECK(world.group_writes == 2);  // created, then UIDs
   for (const auto& slot : world.group->spec.pods) CHECK(slot.uid == world.pod(slot.slot).meta.uid);
@@ -31,13 +30,45 @@ TEST_CASE("start: a complete gang is Running, and nothing is written any more", 
   world.settle(std::chrono::seconds{60});
   CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
   CHECK(world.condition("Running") == "True");
+  CHECK(world.children.size() == 4);
   CHECK(world.job.status.selector == "pawl.dev/job-uid=job-uid");
   CHECK(world.plan().actions.empty());
-  CHECK(world.status_writes <= 4);
-  CHECK(world.events == std::vector<std::string>{"Started", "Running"});
+  CHECK(world.status_writes == 3);  // the attempt, its pods, Running
+  CHECK(world.events == std::vector<std::string>{"Running"});
 }
 
-TEST_CASE("start: no UID is recorded while a pod of the wave is missing", "[core][I3]") {
+TEST_CASE("start: a Service is made where the job asks for host names", "[core][I2][A24]") {
+  World world(2);
+  world.set_spec([](auto& spec) { spec.has_hostnames = true; });
+  world.settle();
+  CHECK(world.children.contains("Service"));
+  CHECK(world.children.size() == 5);
+}
+
+TEST_CASE("start: a gang whose disruption budget is refused runs without, and says so",
+          "[core][I2]") {
+  World world(2);
+  world.run_all();
+  world.refusal = core::Refusal{.action = "create PodDisruptionBudget", .message = "quota"};
+  world.settle(std::chrono::seconds{60});
+  CHECK(world.condition("Running") == "True");
+  CHECK(world.children.size() == 3);
+  CHECK(world.events == std::vector<std::string>{"NoDisruptionBudget", "Running"});
+}
+
+TEST_CASE("start: another interval of reports is one write to the record, and no other",
+          "[core][I15]") {
+  World world(2);
+  world.settle(std::chrono::seconds{60});
+  const int before = world.group_writes;
+  world.policy.report_seconds = 40;
+  world.settle(std::chrono::seconds{60});
+  CHECK(world.group->spec.report_seconds == 40);
+  CHECK(world.group_writes == before + 1);
+  CHECK(world.plan().actions.empty());
+}
+
+TEST_CASE("start: no UID is recorded while a pod of the wave is missing", "[core][I3][C1]") {
   World world(2);
   world.is_kubelet_on = false;
   world.apply(world.plan().actions[0]);
@@ -49,14 +80,14 @@ TEST_CASE("start: no UID is recorded while a pod of the wave is missing", "[core
   CHECK(std::get<core::CreatePod>(next.actions[0]).slot == 1);
 }
 
-TEST_CASE("start: a job that is being deleted is left alone", "[core][I0]") {
+TEST_CASE("start: a job that is being deleted is left alone", "[core][I0][F4]") {
   World world;
   world.job.meta.deletion_time = world.now;
   CHECK(world.plan().actions.empty());
 }
 
 TEST_CASE("start: a template that cannot become a pod stalls the job with the reason",
-          "[core][I14][B38]") {
+          "[core][I14][B38][A35]") {
   World world;
   world.set_spec([](auto& spec) { spec.template_json = R"({"spec":{"containers":[]}})"; });
   world.settle();
@@ -111,7 +142,7 @@ TEST_CASE(
         "0/2 workers ready; 1 cannot start: ImagePullBackOff (pod gpt-1-1-0): manifest unknown");
   CHECK(world.job.status.conditions[0].reason == "ImagePullBackOff");
   CHECK(world.job.status.conditions[0].message == world.job.status.message);
-  CHECK(world.events == std::vector<std::string>{"Started", "ImagePullBackOff"});
+  CHECK(world.events == std::vector<std::string>{"ImagePullBackOff"});
   // It goes away: the condition says so, too, and the gang runs.
   world.pod(1).waiting_reason.clear();
   world.settle(std::chrono::seconds{60});
@@ -121,7 +152,7 @@ TEST_CASE(
   CHECK(world.job.status.phase == "Running");
 }
 
-TEST_CASE("start: a pod that cannot be scheduled is named", "[core][I16]") {
+TEST_CASE("start: a pod that cannot be scheduled is named", "[core][I16][D7]") {
   World world(1);
   world.is_kubelet_on = false;
   world.settle();
@@ -131,7 +162,7 @@ TEST_CASE("start: a pod that cannot be scheduled is named", "[core][I16]") {
   CHECK(world.job.status.message.find("Insufficient nvidia.com/gpu") != std::string::npos);
 }
 
-TEST_CASE("start: somebody else's pod or WorkerGroup in the way stalls the job", "[core][I13]") {
+TEST_CASE("start: somebody else's pod or WorkerGroup in the way stalls the job", "[core][I13][C10]") {
   World world(2);
   world.is_kubelet_on = false;
   api::PodView stranger;
@@ -150,7 +181,7 @@ TEST_CASE("start: somebody else's pod or WorkerGroup in the way stalls the job",
   CHECK(other.job.status.phase == "Stalled");
 }
 
-TEST_CASE("start: children of a deleted job of the same name are waited for", "[core][I13]") {
+TEST_CASE("start: children of a deleted job of the same name are waited for", "[core][I13][A26][H8]") {
   World world(2);
   world.is_kubelet_on = false;
   api::PodView old;
@@ -168,7 +199,7 @@ TEST_CASE("start: children of a deleted job of the same name are waited for", "[
 }
 
 TEST_CASE("start: a refusal is told, creation is tried again later, and then forgotten",
-          "[core][I14]") {
+          "[core][I14][E11]") {
   World world(2);
   world.is_kubelet_on = false;
   world.apply(world.plan().actions[0]);
@@ -207,7 +238,7 @@ TEST_CASE("start: a spec that was changed after a refusal is tried at once", "[c
   CHECK(world.pods.size() == 1);
 }
 
-TEST_CASE("success: Complete only when every member succeeded", "[core][I9]") {
+TEST_CASE("success: Complete only when every member succeeded", "[core][I9][A2]") {
   World world(2);
   world.settle();
   world.succeed(0);
@@ -273,7 +304,7 @@ TEST_CASE("end: terminal is final, also against pods that appear late", "[core][
   CHECK(world.text() == end);
 }
 
-TEST_CASE("ttl: the job is deleted after its time, not before", "[core][I11]") {
+TEST_CASE("ttl: the job is deleted after its time, not before", "[core][I11][C6]") {
   World world(1);
   world.set_spec([](auto& spec) { spec.ttl_seconds_after_finished = 100; });
   world.settle();

@@ -9,7 +9,7 @@ using namespace pawl;
 using namespace pawl::test;
 using std::chrono::seconds;
 
-TEST_CASE("status: progress and checkpoint of another attempt are not shown", "[core][I21]") {
+TEST_CASE("status: progress and checkpoint of another attempt are not shown", "[core][I21][B15][B16][B17][B18][B19][B20]") {
   World world;
   world.settle();
   world.report(70, 60);
@@ -72,7 +72,7 @@ TEST_CASE("status: transition times change only with the condition", "[core][I15
   CHECK(time_of("Running") == running_since);
 }
 
-TEST_CASE("status: a readiness blip does not leave Running", "[core][I15]") {
+TEST_CASE("status: a readiness blip does not leave Running", "[core][I15][A28]") {
   World world;
   world.settle(seconds{10});
   world.pod(0).is_ready = false;
@@ -111,7 +111,7 @@ TEST_CASE("pods: only names that we would have made are read as ours", "[core][B
 }
 
 TEST_CASE("orphans: only what no owner will collect is deleted, after a look at the API",
-          "[core][I22]") {
+          "[core][I22][H10]") {
   api::PodView pod;
   pod.meta.name = "gpt-1-0-0";
   pod.meta.uid = "p";
@@ -123,10 +123,10 @@ TEST_CASE("orphans: only what no owner will collect is deleted, after a look at 
   group.meta = pod.meta;
   group.meta.name = "gpt";
   const core::Plan plan = core::plan_orphans({"gpt", "dead", &group, {&pod}});
-  REQUIRE(plan.actions.size() == 7);
+  REQUIRE(plan.actions.size() == 8);
   CHECK(std::get<core::ConfirmGone>(plan.actions[0]).uid == "dead");
   CHECK(std::get<core::DeletePod>(plan.actions[1]).uid == "p");
-  CHECK(std::get<core::DeleteOrphan>(plan.actions[6]).kind == core::ObjectKind::kWorkerGroup);
+  CHECK(std::get<core::DeleteOrphan>(plan.actions[7]).kind == core::ObjectKind::kWorkerGroup);
   pod.meta.owners = {{"", "TrainingJob", "gpt", "dead", true}};
   CHECK_FALSE(core::is_orphan(pod.meta, ""));
 }

@@ -16,7 +16,7 @@ void set_suspended(World& world, bool value) {
 
 }  // namespace
 
-TEST_CASE("suspend: a job created suspended makes nothing", "[core][I19]") {
+TEST_CASE("suspend: a job created suspended makes nothing", "[core][I19][A18]") {
   World world;
   set_suspended(world, true);
   world.settle();
@@ -29,7 +29,7 @@ TEST_CASE("suspend: a job created suspended makes nothing", "[core][I19]") {
   CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
 }
 
-TEST_CASE("suspend: the gang is asked to save, and left alone until it has left", "[core][I19]") {
+TEST_CASE("suspend: the gang is asked to save, and left alone until it has left", "[core][I19][A20][C2]") {
   World world;
   world.settle();
   set_suspended(world, true);
@@ -72,7 +72,7 @@ TEST_CASE("suspend: a gang that never ran has nothing to save", "[core][I19]") {
 }
 
 TEST_CASE("resume: another attempt, never a restart, and the clock starts again",
-          "[core][I20][B42]") {
+          "[core][I20][B42][A19][B2][C2][D9][H7]") {
   World world;
   world.settle();
   const auto first_start = world.job.status.start_time;
@@ -86,11 +86,11 @@ TEST_CASE("resume: another attempt, never a restart, and the clock starts again"
   CHECK_FALSE(world.group->spec.is_stopping);
   CHECK(world.condition("Suspended") == "False");
   CHECK(world.events ==
-        std::vector<std::string>{"Started", "Running", "Suspended", "Resumed", "Running"});
+        std::vector<std::string>{"Running", "Suspended", "Resumed", "Running"});
 }
 
 TEST_CASE("suspend: a change of mind in the middle is carried through, then resumed",
-          "[core][I19]") {
+          "[core][I19][E3][G7]") {
   World world;
   world.settle();
   set_suspended(world, true);
@@ -115,7 +115,7 @@ TEST_CASE("suspend: members that finish meanwhile complete the job", "[core][I9]
   CHECK(world.job.status.phase == "Complete");
 }
 
-TEST_CASE("suspend: during a back-off nothing is left to wait for", "[core][I19]") {
+TEST_CASE("suspend: during a back-off nothing is left to wait for", "[core][I19][A17]") {
   World world;
   world.settle();
   world.fail(0, 1, "Error");
@@ -131,7 +131,7 @@ TEST_CASE("suspend: during a back-off nothing is left to wait for", "[core][I19]
 }
 
 TEST_CASE("suspend: a template that was edited meanwhile is the one that runs",
-          "[core][I20][A21][A22]") {
+          "[core][I20][A21][A22][D5]") {
   World world;
   world.settle();
   set_suspended(world, true);

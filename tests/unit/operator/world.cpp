@@ -46,7 +46,9 @@ struct Applier {
   }
   bool operator()(const core::CreateGroup& action) const {
     if (world.group) return false;
-    if (world.children.size() != 4) world.broken.push_back("WorkerGroup before its siblings");
+    for (const char* kind : {"ServiceAccount", "Role", "RoleBinding"}) {
+      if (!world.children.contains(kind)) world.broken.push_back("WorkerGroup before its siblings");
+    }
     WorkerGroup group;
     group.meta.name = world.job.meta.name;
     group.meta.uid = new_uid();
@@ -61,6 +63,11 @@ struct Applier {
     if (!world.group || action.resource_version != world.group->meta.resource_version) return false;
     if (action.after.attempt < world.group->spec.attempt) {
       world.broken.push_back("WorkerGroup.spec.attempt went back");
+    }
+    const bool is_eligible =
+        std::ranges::any_of(action.after.pods, [](const auto& pod) { return !pod.uid.empty(); });
+    if (is_eligible && world.job.status.replicas == 0) {
+      world.broken.push_back("a gang may run and the status does not tell of it");
     }
     world.group->spec = action.after;
     touch(world.group->meta);

@@ -130,7 +130,7 @@ bool says(const controller::Operator& running, const std::string& line) {
   return running.metrics().find(line + "\n") != std::string::npos;
 }
 
-constexpr char kGangMade[] = "\"first\":\"patch WorkerGroup\"";
+constexpr char kGangMade[] = "\"actions\":2,\"first\":\"patch TrainingJob status\"";
 
 }  // namespace
 
