@@ -87,13 +87,18 @@ json role_binding_of(const TrainingJob& job) {
                                  {"namespace", job.meta.ns}}})}};
 }
 
+// No eviction at all: a gang that lacks one member is a gang that lacks all. More members than any
+// gang has, because for maxUnavailable the disruption controller asks for the job's scale with each
+// change of a pod, and for a plain number it asks for nothing.
 json disruption_budget_of(const TrainingJob& job) {
+  constexpr int kMoreThanReplicasMax = 10'000;
   return {
       {"apiVersion", "policy/v1"},
       {"kind", "PodDisruptionBudget"},
       {"metadata", metadata_of(job, child_name(job))},
       {"spec",
-       {{"maxUnavailable", 0}, {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
+       {{"minAvailable", kMoreThanReplicasMax},
+        {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
 }
 
 json service_of(const TrainingJob& job) {

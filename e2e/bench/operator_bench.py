@@ -56,9 +56,10 @@ def summary(figures, size):
         result[f"{name}_created_s"] = round(compare.median(figures[name], "created_s"), 2) if present else None
         result[f"requests_{name}"] = sum(compare.median_requests(figures[name]).values()) if present else None
         if present and name != "bare":
-            result[f"cpu_{name}_s"] = cpu_of(figures, name)
+            if contenders.ALL[name].controllers:
+                result[f"cpu_{name}_s"] = cpu_of(figures, name)
             result[f"ratio_{name}_to_bare"] = compare.ratios(figures, name, "bare")
-            if name != "pawl":
+            if name not in ("pawl", "bare"):
                 result[f"ratio_pawl_to_{name}"] = compare.ratios(figures, "pawl", name)
             result[f"rss_mib_{name}"] = round(compare.median(figures[name], "rss_mib"), 1)
     if figures.get("bare") and figures.get("pawl"):

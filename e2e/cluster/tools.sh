@@ -75,6 +75,19 @@ build_release() {  # NAME OUTPUT
   chmod -R u+w "$2"
 }
 
+# Where `go install` is refused: it asks the registry for a list of versions, which not every registry has.
+build_from_source() {  # NAME OUTPUT
+  local module version package manifests source copy manifest
+  read -r module version package manifests <<<"$(release_of "$1")"
+  source=$(cd "$2" && go mod download -json "$module@$version" | sed -nE 's/^\t"Dir": "(.*)",?$/\1/p')
+  copy=$(mktemp -d)
+  cp -r "$source/." "$copy"
+  chmod -R u+w "$copy"
+  (cd "$copy" && GOFLAGS=-mod=mod go build -trimpath -ldflags "-s -w" -o "$2/$1" "./$package")
+  for manifest in $manifests; do cp -r "$copy/$manifest" "$2/"; done
+  rm -rf "$copy"
+}
+
 build_load() {
   (cd "$here/../bench/load" && go build -trimpath -ldflags "-s -w" -o "$2/load" .)
 }
@@ -91,10 +104,11 @@ ensure() {  # NAME MODULE_FOLDER MODULE BINARY
 }
 
 ensure_release() {  # NAME
-  local version hash
+  local version hash build=build_release
+  [ "$1" != jobset ] || build=build_from_source
   version=$(release_of "$1" | cut -d' ' -f2)
-  hash=$({ release_of "$1"; declare -f build_release; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12)
-  ensure_in "$tools/$1-${version#v}-$hash" "$1" build_release "$1"
+  hash=$({ release_of "$1"; declare -f "$build"; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12)
+  ensure_in "$tools/$1-${version#v}-$hash" "$1" "$build" "$1"
 }
 
 ensure_load() {

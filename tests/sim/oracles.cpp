@@ -15,6 +15,7 @@ namespace {
 
 // Generous: a job of four workers that starts anew each two seconds needs some hundreds.
 constexpr int kRequestsPerMinuteMax = 6'000;
+constexpr int kStatusWritesPerMinuteMax = 500;  // of one job
 constexpr std::size_t kObjectBytesMax = 48 * 1024;
 
 }  // namespace
@@ -84,7 +85,7 @@ void Oracles::on_request(Actor actor, const kube::HttpRequest& request) {
   if (actor != Actor::kOperator && actor != Actor::kLauncher) return;
   o04_writes_are_guarded(actor, request);
   if (actor != Actor::kOperator) return;
-  o08_no_hot_loop();
+  o08_no_hot_loop(request);
   o02_no_second_creation(request);
 }
 
@@ -105,14 +106,20 @@ void Oracles::o04_writes_are_guarded(Actor actor, const kube::HttpRequest& reque
   }
 }
 
-void Oracles::o08_no_hot_loop() {
+void Oracles::o08_no_hot_loop(const kube::HttpRequest& request) {
   if (engine_.elapsed() - minute_ > seconds{60}) {
     minute_ = engine_.elapsed();
     requests_this_minute_ = 0;
+    status_writes_.clear();
   }
   if (++requests_this_minute_ > kRequestsPerMinuteMax) {
     fail("O8", "the operator sent " + std::to_string(requests_this_minute_) +
                    " requests within a minute");
+  }
+  const Path path = path_of(request);
+  if (request.method != kube::Method::kPatch || path.subresource != "status") return;
+  if (++status_writes_[path.name] > kStatusWritesPerMinuteMax) {
+    fail("O8", "the status of " + path.name + " is written over and over");
   }
 }
 

@@ -49,7 +49,7 @@ class Oracles final : public ApiObserver {
   // oracles.cpp
   void o02_no_second_creation(const kube::HttpRequest& request);
   void o04_writes_are_guarded(Actor actor, const kube::HttpRequest& request);
-  void o08_no_hot_loop();
+  void o08_no_hot_loop(const kube::HttpRequest& request);
   void o13_objects_stay_small(const local::Change& change);
 
   // oracles_job.cpp
@@ -106,6 +106,7 @@ class Oracles final : public ApiObserver {
   std::map<std::string, int> creations_;      // by request, while calm
   milliseconds minute_{0};
   int requests_this_minute_ = 0;
+  std::map<std::string, int> status_writes_;  // of the operator in this minute, by job
   std::size_t checked_publications_ = 0;
 };
 

@@ -36,6 +36,32 @@ class Bare(Contender):
         plane.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod, count=jobs * workers, per=workers)
 
 
+class BareSame(Contender):
+    """The bare client with pods like Pawl's own: identity, launcher, probes and token are in them, and who makes them
+    costs nothing. What is between this and Pawl is the operator."""
+    name = "bare_same"
+
+    def prepare(self, plane, workers):
+        install_pawl(plane)
+        pawl = Pawl()
+        pawl.start(plane)
+        pawl.submit(plane, 1, 1)
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        poll(lambda: plane.control.api.get(path)["items"], "a pod of Pawl's", 60)
+        self.pod = plane.control.api.get(path)["items"][0]
+        plane.post(f"{Pawl.path}/job-0", {"propagationPolicy": "Background"}, method="DELETE")
+        poll(lambda: not plane.control.api.get(path)["items"], "no pod of Pawl's", 60)
+        plane.daemons["pawl-operator"].kill()
+
+    def submit(self, plane, jobs, workers):
+        spec = {**self.pod["spec"], "serviceAccountName": "default", "serviceAccount": "default"}
+        spec.pop("nodeName", None)
+        kept = ("labels", "annotations")
+        meta = {"name": "job-$JOB-$WORKER", **{key: self.pod["metadata"][key] for key in kept}}
+        plane.post(f"/api/v1/namespaces/{NAMESPACE}/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec},
+                   count=jobs * workers, per=workers)
+
+
 class BatchJob(Contender):
     name = "job"
     path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -160,4 +186,4 @@ def install_pawl(plane):
     plane.apply(manifest)
 
 
-ALL = {contender.name: contender for contender in (Bare, BatchJob, JobSet, Trainer, TrainingOperator, Pawl)}
+ALL = {contender.name: contender for contender in (Bare, BareSame, BatchJob, JobSet, Trainer, TrainingOperator, Pawl)}

@@ -1,11 +1,13 @@
 """How the peers' controllers are brought up: their own definitions and webhooks, configured as their releases do, with
 three differences: no leader election, our certificates, and a client rate that is not the limit."""
 
+import base64
+import json
 import pathlib
 import shutil
 
 from . import webhooks
-from .plane import Plane, free_port, poll, tool
+from .plane import NAMESPACE, Plane, free_port, poll, tool
 
 # Two of them read their certificates from this path, and nothing changes that.
 FIXED_CERTIFICATES = pathlib.Path("/tmp/k8s-webhook-server/serving-certs")
@@ -110,8 +112,24 @@ def _applies(plane, file):
         return False
 
 
+def _takes_pytorch_jobs(plane: Plane, certificates):
+    """It may have put a certificate of its own into the Secret; in a cluster that is mounted where it reads it."""
+    secret = plane.control.api.get("/api/v1/namespaces/kubeflow/secrets/training-operator-webhook-cert")
+    for name, data in secret["data"].items():
+        (certificates / name).write_bytes(base64.b64decode(data))
+    worker = {"replicas": 1, "restartPolicy": "Never",
+              "template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "dry"},
+           "spec": {"pytorchReplicaSpecs": {"Master": worker}}}
+    try:
+        plane.kubectl("create", "--dry-run=server", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(job))
+        return True
+    except RuntimeError:
+        return False
+
+
 def start_training_operator(plane: Plane):
-    """It writes its CA into its webhook configuration by itself, from a Secret; ours is valid, so it is kept."""
+    """It writes its CA into its webhook configuration by itself, from a Secret."""
     binary = tool("training-operator")
     port, metrics, health = free_port(), free_port(), free_port()
     name = "validator.training-operator.kubeflow.org"
@@ -133,5 +151,6 @@ def start_training_operator(plane: Plane):
                                           f"--health-probe-bind-address=127.0.0.1:{health}"],
                     {"KUBECONFIG": str(plane.identity("training-operator"))})
         _ready(plane, "training-operator", [port])
+        poll(lambda: _takes_pytorch_jobs(plane, certificates), "training-operator's webhook", 60, 1)
     finally:
         shutil.rmtree(FIXED_CERTIFICATES.parent, ignore_errors=True)

@@ -80,7 +80,7 @@ TEST_CASE("children: the binding is for the job's account, or for the template's
 
 TEST_CASE("children: the disruption budget lets no pod of the job be evicted", "[api]") {
   const json budget = disruption_budget_of(samples::observed(samples::torch_job()));
-  CHECK(budget["spec"] == json::parse(R"({"maxUnavailable": 0,
+  CHECK(budget["spec"] == json::parse(R"({"minAvailable": 10000,
     "selector": {"matchLabels": {"pawl.dev/job-uid": "job-uid"}}})"));
 }
 
