@@ -101,11 +101,14 @@ void Nodes::reconnect(Node& node) {
   for (const auto& [uid, container] : node.containers) {
     if (container.worker) container.worker->cut(false);
   }
-  if (!node.is_alive) return;
-  sync_all(node);
-  for (const auto& [uid, container] : node.containers) {
-    if (container.is_started) report(node, uid);
-  }
+  // The kubelet finds its way back later than the containers do.
+  place_.engine.after(place_.engine.between(milliseconds{0}, milliseconds{15'000}), [this, &node] {
+    if (!is_reachable(node)) return;
+    sync_all(node);
+    for (const auto& [uid, container] : node.containers) {
+      if (container.is_started) report(node, uid);
+    }
+  });
 }
 
 void Nodes::strand_one(milliseconds time) {

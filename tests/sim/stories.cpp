@@ -115,6 +115,12 @@ std::vector<Story> all_stories() {
        }},
       {"stripped",  // a pod that looks like an orphan to whoever does not see the job yet
        [](World& world) {
+         json old = spec_of(1);  // so that there is a past without the job
+         old["suspend"] = true;
+         world.people.create_job(kJob, old);
+         world.pass(seconds{5});
+         world.people.delete_job(kJob, "Background");
+         world.pass(seconds{30});
          start(world);
          world.people.strip_owner();
          show_past(world, "trainingjobs", seconds{10});
