@@ -45,12 +45,13 @@ std::vector<Flag> cluster_flags() {
 
 std::string explain(const Error& error, const Place& place) {
   const std::string& message = error.message;
+  // Whatever the code: to an operator a refused token means "try again", to a person it does not.
+  if (mentions(message, "Unauthorized") || mentions(message, "was answered 401")) {
+    return "the API server " + place.server +
+           " does not accept your credentials: renew them, or choose others with --context";
+  }
   switch (error.code) {
     case Code::kForbidden:
-      if (mentions(message, "Unauthorized") || mentions(message, "was answered 401")) {
-        return "the API server " + place.server +
-               " does not accept your credentials: renew them, or choose others with --context";
-      }
       return "you may not read this " + where(place) +
              ": ask for the right, or choose another -n (" + message + ")";
     case Code::kNotFound:
