@@ -192,8 +192,8 @@ std::string exec_info(const YAML::Node& exec, const ClusterConfig& config) {
   return out.c_str();
 }
 
-// Asks a credential plugin of client.authentication.k8s.io (aws, gke-gcloud-auth-plugin, kubelogin),
-// once: what it gives lasts for minutes to hours.
+// Asks a credential plugin of client.authentication.k8s.io (aws, gke-gcloud-auth-plugin,
+// kubelogin), once: what it gives lasts for minutes to hours.
 Status ask_plugin(const Entry& user, ClusterConfig& config) {
   const YAML::Node exec = user.node["exec"];
   const std::string command = text_at(exec, "command");

@@ -306,8 +306,9 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
                                        {.uid = answer->meta.uid}),
                   Stage::kDelete);
     }
-    return Failed{{Code::kAlreadyExists, answer->meta.name + " exists and belongs to somebody else" +
-                                             (is_leftover ? " (left of a deleted job)" : "")},
+    const char* const whose = is_leftover ? " (left of a deleted job)" : "";
+    return Failed{{Code::kAlreadyExists,
+                   answer->meta.name + " exists and belongs to somebody else" + whose},
                   is_leftover};
   }
   if (answer->meta.deletion_time) {
@@ -334,15 +335,15 @@ Outcome Exchange::on_orphan(const Result<Reply>& answer,
   if (stage_ == Stage::kDelete) return on_deleted(answer, read_uid_);
   if (is_code(answer, Code::kNotFound)) return Done{};
   if (!answer) return Failed{answer.error()};
-  const auto label = answer->meta.labels.find(api::kLabelJobUid);
+  const api::ObjectMeta& meta = answer->meta;
+  const auto label = meta.labels.find(api::kLabelJobUid);
   const bool is_orphan =
-      label != answer->meta.labels.end() && label->second == action.job_uid && answer->meta.owners.empty();
+      label != meta.labels.end() && label->second == action.job_uid && meta.owners.empty();
   if (!is_orphan) return Done{};
-  read_uid_ = answer->meta.uid;
-  return send(
-      kube::delete_request(resource_of(action.kind), context_.ns, action.name,
-                           {.uid = answer->meta.uid, .resource_version = answer->meta.resource_version}),
-      Stage::kDelete);
+  read_uid_ = meta.uid;
+  return send(kube::delete_request(resource_of(action.kind), context_.ns, action.name,
+                                   {.uid = meta.uid, .resource_version = meta.resource_version}),
+              Stage::kDelete);
 }
 
 Outcome Exchange::on_confirmed(const Result<Reply>& answer,

@@ -1,5 +1,5 @@
-// The thread around ControllerLoop and Elector; the only file of the operator that creates one. A standby
-// keeps its views warm and plans nothing; role.h says what follows when the lead changes.
+// The thread around ControllerLoop and Elector; the only file of the operator that creates one. A
+// standby keeps its views warm and plans nothing; role.h says what follows when the lead changes.
 #include "operator/controller/operator.h"
 
 #include <algorithm>

@@ -30,7 +30,8 @@ class Role {
     kLead,     // from the views as they are, once they have come as far as inherited()
     kLeadAnew  // begin anew, and lead
   };
-  // `epoch` changes whenever the lead was gained or lost; `handover` is what the leader before left.
+  // `epoch` changes whenever the lead was gained or lost; `handover` is what the leader before
+  // left.
   Step next(std::uint64_t epoch, bool is_leading, const std::string& handover, bool is_caught_up,
             SteadyPoint now);
   const Views& inherited() const { return inherited_; }

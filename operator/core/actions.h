@@ -26,8 +26,8 @@ enum class ObjectKind {
 };
 const char* kind_name(ObjectKind kind);
 
-// ServiceAccount, Role, RoleBinding, PodDisruptionBudget or Service. AlreadyExists with our owner UID is
-// success.
+// ServiceAccount, Role, RoleBinding, PodDisruptionBudget or Service. AlreadyExists with our owner
+// UID is success.
 struct CreateChild {
   ObjectKind kind = ObjectKind::kServiceAccount;
   bool operator==(const CreateChild&) const = default;
