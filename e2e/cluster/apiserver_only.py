@@ -6,15 +6,13 @@ which a test can put into a header without client certificates.
 """
 
 import pathlib
-import random
 import shutil
-import socket
 import subprocess
 
 from control_plane import ControlPlane, DiedError, Endpoint
 from layout import HERE
 from pki import write_token_kubeconfig
-from process import kill_all, poll
+from process import free_port, kill_all, poll
 from tools import Kubernetes
 
 # name: (token, user, groups). `nobody` is authenticated and may do nothing.
@@ -22,19 +20,6 @@ _USERS = {
     "admin": ("pawl-e2e-admin-token", "admin", "system:masters"),
     "nobody": ("pawl-e2e-nobody-token", "nobody", ""),
 }
-
-
-def _free_port() -> int:
-    """Below the range of ports for outgoing connections: none of those may take it while a test
-    restarts the server."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 class ApiServerOnly:
@@ -54,7 +39,7 @@ class ApiServerOnly:
                     raise
 
     def _start(self, with_controller_manager: bool, with_garbage_collector: bool) -> None:
-        port, etcd_port = _free_port(), _free_port()
+        port, etcd_port = free_port(), free_port()
         endpoint = Endpoint("127.0.0.1", "127.0.0.1", port=port, etcd_port=etcd_port)
         plane = ControlPlane(self.state, endpoint, Kubernetes())
         plane.start_etcd()

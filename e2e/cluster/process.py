@@ -7,7 +7,9 @@ all of them and nobody else's. Containers have no mark but die with their node's
 
 import os
 import pathlib
+import random
 import signal
+import socket
 import subprocess
 import time
 
@@ -22,6 +24,19 @@ def run(*command, **options) -> str:
         words = " ".join(str(word) for word in command)
         raise RuntimeError(f"{words}: exit {result.returncode}: {(result.stderr or '').strip()}")
     return result.stdout
+
+
+def free_port() -> int:
+    """Below the range of ports for outgoing connections: none of those may take it while a test
+    restarts what listens there."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def poll(condition, what: str, timeout_s: float = 60, interval_s: float = 0.1):
@@ -77,9 +92,11 @@ class Daemon:
         return pid if is_owned(pid, self.state) and is_running(pid) else 0
 
     def is_listening(self, port: int) -> bool:
-        """On a TCP port over IPv4, whatever its network namespace."""
+        """On a TCP port, whatever its network namespace. Go's programs take IPv4 on IPv6 sockets."""
+        rows = []
         try:
-            rows = pathlib.Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]
+            for table in ("tcp", "tcp6"):
+                rows += pathlib.Path(f"/proc/{self.pid}/net/{table}").read_text().splitlines()[1:]
         except OSError:
             return False
         sockets = (row.split() for row in rows)

@@ -2,7 +2,7 @@
 
 import pathlib
 import subprocess
-import sys
+import urllib.request
 
 from . import peers
 from .plane import NAMESPACE, ROOT, Plane, free_port, poll
@@ -162,9 +162,11 @@ def operator_identity(plane):
 def is_ready(port, daemon):
     if not daemon.pid:
         raise RuntimeError(f"pawl-operator ended:\n{daemon.log_tail()}")
-    code = subprocess.run([sys.executable, "-c", "import sys,urllib.request as u;u.urlopen(sys.argv[1],timeout=2)",
-                           f"http://127.0.0.1:{port}/readyz"], capture_output=True, check=False).returncode
-    return code == 0
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
+            return True
+    except OSError:  # it does not listen yet, or answers 503
+        return False
 
 
 def install_pawl(plane):

@@ -23,16 +23,9 @@ def _ready(plane: Plane, name, ports):
     def listens():
         if not daemon.pid:
             raise RuntimeError(f"{name} ended:\n{daemon.log_tail()}")
-        return all(_is_listening(daemon, port) for port in ports)
+        return all(daemon.is_listening(port) for port in ports)
 
     poll(listens, f"{name}", 90, 0.1)
-
-
-def _is_listening(daemon, port):
-    rows = []
-    for table in ("tcp", "tcp6"):
-        rows += pathlib.Path(f"/proc/{daemon.pid}/net/{table}").read_text().splitlines()[1:]
-    return any(int(row.split()[1].split(":")[1], 16) == port and row.split()[3] == "0A" for row in rows)
 
 
 def _apply_text(plane: Plane, name, text):

@@ -10,7 +10,6 @@ import os
 import pathlib
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "e2e" / "cluster"))
 
 from control_plane import ControlPlane, Endpoint  # noqa: E402
-from process import Daemon, kill_all, poll  # noqa: E402
+from process import Daemon, free_port, kill_all, poll  # noqa: E402
 from tools import Kubernetes, tool  # noqa: E402
 
 NAMESPACE = "bench"
@@ -28,18 +27,6 @@ RATE = ["--kube-api-qps=1000", "--kube-api-burst=1000"]
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-$I", "labels": {"kubernetes.io/hostname": "node-$I"}},
         "spec": {}, "status": {"capacity": {"cpu": "1000", "memory": "1Ti", "pods": "250"},
                                "allocatable": {"cpu": "1000", "memory": "1Ti", "pods": "250"}}}
-
-
-def free_port():
-    """Below the range of outgoing connections, so that none of those takes it before it is listened on."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 class Plane:

@@ -82,4 +82,9 @@ class Cluster final : public kube::Transport {
   std::optional<SteadyPoint> due_;
 };
 
+// Of a TrainingJob.
+inline nlohmann::json status_of(Cluster& cluster, const std::string& name) {
+  return cluster.get(kube::resources::kTrainingJobs, name)["status"];
+}
+
 }  // namespace pawl::test

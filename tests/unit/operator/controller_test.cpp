@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
 #include "tests/unit/operator/cluster.h"
@@ -11,10 +10,6 @@ using std::chrono::seconds;
 namespace resources = kube::resources;
 
 namespace {
-
-json status_of(Cluster& cluster, const std::string& name) {
-  return cluster.get(resources::kTrainingJobs, name)["status"];
-}
 
 void check_complete(Cluster& cluster, const std::string& name) {
   const json status = status_of(cluster, name);
@@ -187,60 +182,6 @@ TEST_CASE("controller: a bad child of one job never stops the others", "[control
   CHECK(status_of(cluster, "good")["phase"] == "Running");
 }
 
-TEST_CASE("controller: whoever touches a job all the time does not keep its status from being written",
-          "[controller][B20]") {
-  Cluster cluster;
-  int touches = 0;
-  cluster.fault = [&](const kube::HttpRequest& request) {
-    // Before each first try; the read and the second try follow each other closely.
-    const bool is_status = request.target.ends_with("/status");
-    if (is_status && ++touches % 2 == 1) {
-      cluster.patch_job("gpt",
-                        {{"metadata", {{"annotations", {{"tick", std::to_string(touches)}}}}}});
-    }
-    return Fault::kNone;
-  };
-  cluster.create_job("gpt", 2);
-  cluster.settle();  // no time passes: nothing waits for a back-off
-  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
-  CHECK(cluster.requests["PATCH trainingjobs/status"] == 6);
-  CHECK(cluster.requests["GET trainingjobs"] == 3);
-}
-
-TEST_CASE("controller: after a conflict a status is not written to a job that has changed",
-          "[controller][I15]") {
-  Cluster cluster;
-  bool is_first = true;
-  cluster.fault = [&](const kube::HttpRequest& request) {
-    if (request.target.ends_with("/status") && std::exchange(is_first, false)) {
-      cluster.patch_job("gpt", {{"spec", {{"suspend", true}}}});
-    }
-    return Fault::kNone;
-  };
-  cluster.create_job("gpt", 2);
-  cluster.settle(seconds{60});
-  CHECK(status_of(cluster, "gpt")["phase"] == "Suspended");
-  CHECK(cluster.requests["POST pods"] == 0);
-}
-
-TEST_CASE("controller: a status that an older definition keeps in part is not written over and over",
-          "[controller][B19]") {
-  Cluster cluster;
-  cluster.create_job("gpt", 2);
-  cluster.kept = [](json& status) { status.erase("selector"); };
-  cluster.settle(seconds{600});
-  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
-  CHECK(cluster.requests["PATCH trainingjobs/status"] <= 16);  // 5, 10, 20, 40, 60, 60 … s
-  CHECK(std::ranges::any_of(cluster.log_lines, [](const std::string& line) {
-    return line.find("apply the crds/ of this release") != std::string::npos;
-  }));
-  cluster.kept = nullptr;
-  cluster.settle(seconds{120});
-  const int written = cluster.writes;
-  cluster.settle(seconds{600});
-  CHECK(cluster.writes == written);
-}
-
 TEST_CASE("controller: an end is counted once, by its result", "[controller][E9]") {
   Cluster cluster;
   cluster.create_job("gpt", 2);
@@ -251,35 +192,6 @@ TEST_CASE("controller: an end is counted once, by its result", "[controller][E9]
   CHECK(status_of(cluster, "gpt")["phase"] == "Complete");
   CHECK(cluster.loop->metrics().find("pawl_jobs_finished_total{result=\"Complete\"} 1\n") !=
         std::string::npos);
-}
-
-TEST_CASE("controller: a start asks for each thing once", "[controller]") {
-  Cluster cluster;
-  cluster.create_job("gpt", 4);
-  cluster.settle(seconds{30});
-  CHECK(cluster.requests == std::map<std::string, int>{{"PATCH trainingjobs/status", 3},
-                                                       {"PATCH workergroups", 1},
-                                                       {"POST events", 1},
-                                                       {"POST poddisruptionbudgets", 1},
-                                                       {"POST pods", 4},
-                                                       {"POST rolebindings", 1},
-                                                       {"POST roles", 1},
-                                                       {"POST serviceaccounts", 1},
-                                                       {"POST workergroups", 1}});
-}
-
-TEST_CASE("controller: a refused disruption budget does not keep a gang from running",
-          "[controller]") {
-  Cluster cluster;
-  cluster.fault = [](const kube::HttpRequest& request) {
-    const bool is_it = request.target.find("/poddisruptionbudgets") != std::string::npos;
-    return is_it ? Fault::kForbidden : Fault::kNone;
-  };
-  cluster.create_job("gpt", 2);
-  cluster.settle(seconds{30});
-  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
-  CHECK(cluster.requests["POST poddisruptionbudgets"] == 1);
-  CHECK(cluster.requests["POST events"] == 2);
 }
 
 TEST_CASE("controller: somebody else's ServiceAccount in the way is named, and left alone",
