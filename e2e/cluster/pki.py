@@ -22,13 +22,14 @@ class Authority:
         self.service_account_public = folder / "sa.pub"
         self._config = folder / "openssl.cnf"
 
-    def create(self) -> None:
+    def create(self, names=()) -> None:
+        """`names` go into the CA's own certificate; some controllers ask for that."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._config.write_text(_CONFIG)
         if not self.ca.exists():
             self._request("ca", "/CN=pawl-e2e", "-addext", "basicConstraints=critical,CA:TRUE",
                           "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
-                          "-addext", "subjectKeyIdentifier=hash")
+                          "-addext", "subjectKeyIdentifier=hash", *_alternative_names(names))
         if not self.service_account_public.exists():
             run("openssl", "genrsa", "-out", self.service_account_key, "2048")
             run("openssl", "rsa", "-in", self.service_account_key, "-pubout",
@@ -51,11 +52,14 @@ class Authority:
         extensions = ["-addext", "extendedKeyUsage=clientAuth,serverAuth",
                       "-addext", "keyUsage=critical,digitalSignature",
                       "-addext", "basicConstraints=critical,CA:FALSE"]
-        if names:
-            kinds = ["IP:" + n if n.replace(".", "").isdigit() else "DNS:" + n for n in names]
-            extensions += ["-addext", "subjectAltName=" + ",".join(kinds)]
+        extensions += _alternative_names(names)
         self._request(name, subject, "-CA", self.ca, "-CAkey", self.folder / "ca.key", *extensions)
         return credential
+
+
+def _alternative_names(names) -> list:
+    kinds = ["IP:" + name if name.replace(".", "").isdigit() else "DNS:" + name for name in names]
+    return ["-addext", "subjectAltName=" + ",".join(kinds)] if kinds else []
 
 
 class Credential:

@@ -1,13 +1,12 @@
 """How the peers' controllers are brought up: their own definitions and webhooks, configured as their releases do, with
 three differences: no leader election, our certificates, and a client rate that is not the limit."""
 
-import base64
 import json
 import pathlib
 import shutil
 
 from . import webhooks
-from .plane import NAMESPACE, Plane, free_port, poll, tool
+from .plane import NAMESPACE, Authority, Plane, free_port, poll, tool
 
 # Two of them read their certificates from this path, and nothing changes that.
 FIXED_CERTIFICATES = pathlib.Path("/tmp/k8s-webhook-server/serving-certs")
@@ -42,7 +41,7 @@ def start_jobset(plane: Plane):
     """Its own overlay calls the pod webhooks for pods of JobSets only; so do we."""
     binary = tool("jobset")
     port, metrics, health = free_port(), free_port(), free_port()
-    certificates = webhooks.serving_certificate(plane, plane.state / "jobset-certs", "jobset-serving")
+    certificates = webhooks.serving_certificate(plane.control.authority, plane.state / "jobset-certs", "jobset-serving")
     config = plane.state / "jobset.config.yaml"
     config.write_text(f"""apiVersion: config.jobset.x-k8s.io/v1alpha1
 kind: Configuration
@@ -58,7 +57,7 @@ clientConnection: {{qps: 1000, burst: 1000}}
     plane.start("jobset", [binary, "--config", config, "--zap-devel=false", "--zap-log-level=error"],
                 {"KUBECONFIG": str(plane.identity("jobset"))})
     _ready(plane, "jobset", [port])
-    text = webhooks.by_url(plane, (binary.parent / "manifests.yaml").read_text(), port)
+    text = webhooks.by_url(plane.control.authority, (binary.parent / "manifests.yaml").read_text(), port)
     for name in ("mpod.kb.io", "vpod.kb.io"):
         text = text.replace(f"  name: {name}\n", f"  name: {name}\n{SELECT_JOBSET_PODS}")
     _apply_text(plane, "jobset-webhooks", text.replace("name: mutating-webhook-configuration", "name: jobset-mutating")
@@ -69,7 +68,7 @@ def start_trainer(plane: Plane):
     binary = tool("trainer")
     port, metrics, health = free_port(), free_port(), free_port()
     temporary = plane.state / "trainer-tmp"
-    webhooks.serving_certificate(plane, temporary / "k8s-webhook-server" / "serving-certs", "trainer-serving")
+    webhooks.serving_certificate(plane.control.authority, temporary / "k8s-webhook-server" / "serving-certs", "trainer-serving")
     config = plane.state / "trainer.config.yaml"
     config.write_text(f"""apiVersion: config.trainer.kubeflow.org/v1alpha1
 kind: Configuration
@@ -90,7 +89,7 @@ clientConnection: {{qps: 1000, burst: 1000}}
     plane.start("trainer", [binary, "--config", config, "--zap-log-level=error"],
                 {"KUBECONFIG": str(plane.identity("trainer")), "TMPDIR": str(temporary)})
     _ready(plane, "trainer", [port])
-    text = webhooks.by_url(plane, (folder / "manifests.yaml").read_text(), port)
+    text = webhooks.by_url(plane.control.authority, (folder / "manifests.yaml").read_text(), port)
     _apply_text(plane, "trainer-webhooks", text.replace("name: mutating-webhook-configuration", "name: trainer-mutating")
                 .replace("name: validating-webhook-configuration", "name: trainer-validating"))
     poll(lambda: _applies(plane, folder / "torch_distributed.yaml"), "the runtime of Trainer", 60, 0.5)
@@ -105,11 +104,7 @@ def _applies(plane, file):
         return False
 
 
-def _takes_pytorch_jobs(plane: Plane, certificates):
-    """It may have put a certificate of its own into the Secret; in a cluster that is mounted where it reads it."""
-    secret = plane.control.api.get("/api/v1/namespaces/kubeflow/secrets/training-operator-webhook-cert")
-    for name, data in secret["data"].items():
-        (certificates / name).write_bytes(base64.b64decode(data))
+def _takes_pytorch_jobs(plane: Plane):
     worker = {"replicas": 1, "restartPolicy": "Never",
               "template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "dry"},
@@ -126,7 +121,10 @@ def start_training_operator(plane: Plane):
     binary = tool("training-operator")
     port, metrics, health = free_port(), free_port(), free_port()
     name = "validator.training-operator.kubeflow.org"
-    certificates = webhooks.serving_certificate(plane, FIXED_CERTIFICATES, "training-operator-serving",
+    # It makes certificates of its own, without an address, unless the CA has this name too.
+    authority = Authority(plane.state / "training-operator-ca")
+    authority.create(["training-operator-ca"])
+    certificates = webhooks.serving_certificate(authority, FIXED_CERTIFICATES, "training-operator-serving",
                                                 ["training-operator.kubeflow.svc"])
     folder = binary.parent
     (folder / "crds" / "kustomization.yaml").unlink(missing_ok=True)
@@ -135,7 +133,7 @@ def start_training_operator(plane: Plane):
     _namespace(plane, "kubeflow")
     files = [f"--from-file={key}={certificates / key}" for key in ("ca.crt", "ca.key", "tls.crt", "tls.key")]
     plane.kubectl("create", "secret", "generic", "training-operator-webhook-cert", "-n", "kubeflow", *files)
-    text = webhooks.by_url(plane, (folder / "manifests.yaml").read_text(), port)
+    text = webhooks.by_url(authority, (folder / "manifests.yaml").read_text(), port)
     _apply_text(plane, "training-operator-webhooks", text.replace("name: validating-webhook-configuration",
                                                                   f"name: {name}"))
     try:
@@ -144,6 +142,6 @@ def start_training_operator(plane: Plane):
                                           f"--health-probe-bind-address=127.0.0.1:{health}"],
                     {"KUBECONFIG": str(plane.identity("training-operator"))})
         _ready(plane, "training-operator", [port])
-        poll(lambda: _takes_pytorch_jobs(plane, certificates), "training-operator's webhook", 60, 1)
+        poll(lambda: _takes_pytorch_jobs(plane), "training-operator's webhook", 60, 1)
     finally:
         shutil.rmtree(FIXED_CERTIFICATES.parent, ignore_errors=True)

@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "e2e" / "cluster"))
 
 from control_plane import ControlPlane, Endpoint  # noqa: E402
+from pki import Authority  # noqa: E402, F401
 from process import Daemon, free_port, kill_all, poll  # noqa: E402
 from tools import Kubernetes, tool  # noqa: E402
 
