@@ -1,10 +1,12 @@
 """The end-to-end tests: images from our Dockerfile, the Helm chart, jobs that train on a real two-node Kubernetes.
 
-run.py [--long] [--keep] [SCENARIO…]: brings the cluster up, installs Pawl, runs the scenarios one after the other, each
-in a namespace of its own that enforces the restricted Pod Security Standard. The last line is "N passed, N failed".
+run.py [--long] [--keep] [SCENARIO…]: brings the cluster up, installs Pawl, runs the scenarios, each in a namespace of its
+own that enforces the restricted Pod Security Standard: two at a time, then one by one those of modules that say ALONE,
+because they break what all share. The last line is "N passed, N failed".
 """
 
 import argparse
+import concurrent.futures
 import importlib
 import pathlib
 import signal
@@ -16,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from lib import install  # noqa: E402
 from lib.kube import cluster, kubectl, until  # noqa: E402
 
+LANES = 2  # most of a scenario is waiting
 MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens"]
 
 
@@ -51,6 +54,18 @@ def run_one(name, function):
     return True
 
 
+def run_all(chosen):
+    """Whether each passed."""
+    alone = [one for one in chosen if needs_all(one[1])]
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        results = list(lanes.map(lambda one: run_one(*one), [one for one in chosen if one not in alone]))
+    return results + [run_one(*one) for one in alone]
+
+
+def needs_all(function):
+    return getattr(sys.modules[function.__module__], "ALONE", False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="also the scenarios that take minutes")
@@ -66,11 +81,8 @@ def main():
     try:
         if not options.reuse:
             install.bring_up()
-        for name, function in chosen:
-            if run_one(name, function):
-                passed += 1
-            else:
-                failed += 1
+        results = run_all(chosen)
+        passed, failed = results.count(True), results.count(False)
     except Exception:  # noqa: BLE001
         traceback.print_exc()
         failed += 1

@@ -12,6 +12,7 @@ from lib import install, jobs
 from lib.kube import CLUSTER, Job, get, kubectl, until
 
 SYSTEM = "pawl-system"
+ALONE = True
 
 
 def operator_pids():
