@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "common/base/json.h"
 
 namespace pawl::cli {
 namespace {

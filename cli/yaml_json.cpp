@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include "common/base/json.h"
 
 namespace pawl::cli {
 namespace {

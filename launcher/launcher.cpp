@@ -46,7 +46,7 @@ Launcher::Launcher(Settings settings, kube::Transport& transport, const Clock& c
 
 Launcher::~Launcher() {
   if (inbox_) inbox_->close();
-  for (int i = 0; i < settings_.processes && !error_folder_.empty(); ++i) {
+  for (int i = 0; i < settings_.worker.processes && !error_folder_.empty(); ++i) {
     ::unlink((error_folder_ + "/" + std::to_string(i) + ".json").c_str());
   }
   if (!error_folder_.empty()) ::rmdir(error_folder_.c_str());
@@ -84,20 +84,20 @@ Status Launcher::set_up(Timings timings) {
   master_port_ = port;
   error_folder_ = make_error_folder(settings_.env);
   record_ = std::make_unique<RecordClient>(
-      transport_, clock_, log_, inbox_, settings_.ns, settings_.job_name,
+      transport_, clock_, log_, inbox_, settings_.worker.ns, settings_.worker.job_name,
       RecordEvents{.on_record = [this](RecordSeen seen) { on_record(std::move(seen)); },
                    .on_gone = [this](const std::string& why) { feed(RecordGone{why}); },
                    .on_written = [this](WriteDone done) { feed(done); },
                    .on_forbidden =
                        [this](const std::string& why) {
-                         act(WriteTermination{{.pod = settings_.pod,
+                         act(WriteTermination{{.pod = settings_.worker.pod,
                                                .pod_uid = settings_.pod_uid,
                                                .cause = "Error",
                                                .message = "may not read its WorkerGroup: " + why,
-                                               .attempt = settings_.attempt}});
+                                               .attempt = settings_.worker.attempt}});
                          exit_code_ = api::kExitFatal;
                        }});
-  PAWL_TRY(logs, LogPump::start(settings_.processes > 1, STDOUT_FILENO, STDERR_FILENO));
+  PAWL_TRY(logs, LogPump::start(settings_.worker.processes > 1, STDOUT_FILENO, STDERR_FILENO));
   set_up_processes(std::move(logs));
   membership_ = std::make_unique<Membership>(identity(timings), timings);
   return {};
@@ -115,7 +115,7 @@ Status Launcher::set_up_peers() {
   PAWL_TRY(hub, PeerHub::create(*poller_, clock_, settings_.pod_ip, std::move(events)));
   hub_ = std::move(hub);
   gatekeeper_ = std::make_unique<Gatekeeper>(
-      clock_, settings_.ns,
+      clock_, settings_.worker.ns,
       GatekeeperEvents{
           .on_admitted =
               [this](PeerId peer, Message message) {
@@ -142,8 +142,9 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
       clock_, inbox_, std::move(logs),
       Supervisor::Events{.before_exit = [this](int local_rank) { channels_->drain(local_rank); },
                          .on_exited = [this](ProcessExited exited) { feed(exited); }});
+  const auto checkpoint = settings_.worker.checkpoint.value_or(api::WorkerFacts::Checkpoint{});
   saver_ = std::make_unique<Saver>(
-      SaverOptions{settings_.checkpoint_uri, settings_.job_uid, settings_.checkpoint_keep}, inbox_,
+      SaverOptions{checkpoint.uri, settings_.worker.job_uid, checkpoint.keep}, inbox_,
       SaverEvents{
           .on_selected = [this](CheckpointSelected selected) { feed(selected); },
           .on_written = [this](ShardWritten written) { feed(written); },
@@ -154,26 +155,26 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
 
 Identity Launcher::identity(const Timings&) const {
   return {.self = {settings_.pod_uid, start_id_},
-          .pod = settings_.pod,
+          .pod = settings_.worker.pod,
           .node = settings_.node,
-          .attempt = settings_.attempt,
-          .slot = settings_.slot,
-          .runtime = settings_.runtime,
-          .processes = settings_.processes,
+          .attempt = settings_.worker.attempt,
+          .slot = settings_.worker.slot,
+          .runtime = settings_.worker.runtime,
+          .processes = settings_.worker.processes,
           .host = settings_.pod_ip,
           .address = os::join_host_port(settings_.pod_ip, hub_->port()),
           .fingerprint = hub_->fingerprint(),
           .master_port = master_port_,
           .data_key = os::random_hex(32),
-          .has_checkpoints = !settings_.checkpoint_uri.empty(),
-          .checkpoint_seconds = settings_.checkpoint_seconds};
+          .has_checkpoints = settings_.worker.checkpoint.has_value(),
+          .checkpoint_seconds = settings_.checkpoint_seconds()};
 }
 
 int Launcher::run() {
-  log_.info("launcher_started", {{"pod", settings_.pod},
-                                 {"attempt", settings_.attempt},
-                                 {"slot", settings_.slot},
-                                 {"processes", settings_.processes}});
+  log_.info("launcher_started", {{"pod", settings_.worker.pod},
+                                 {"attempt", settings_.worker.attempt},
+                                 {"slot", settings_.worker.slot},
+                                 {"processes", settings_.worker.processes}});
   is_feeding_ = true;
   const std::vector<Action> first = membership_->start(now());
   for (const Action& action : first) perform(action);
@@ -190,7 +191,7 @@ int Launcher::run() {
     feed(Tick{});
   }
   hub_->finish(kFinishMax);
-  log_.info("launcher_ends", {{"pod", settings_.pod}, {"exit_code", *exit_code_}});
+  log_.info("launcher_ends", {{"pod", settings_.worker.pod}, {"exit_code", *exit_code_}});
   supervisor_.reset();  // kills what is left, carries the last lines of output over
   return *exit_code_;
 }

@@ -20,7 +20,7 @@ void Launcher::on_record(RecordSeen seen) {
   // A job of the same name made anew is another job.
   const auto& labels = seen.group.meta.labels;
   const auto job_uid = labels.find(api::kLabelJobUid);
-  if (job_uid != labels.end() && job_uid->second != settings_.job_uid) {
+  if (job_uid != labels.end() && job_uid->second != settings_.worker.job_uid) {
     feed(RecordGone{"the WorkerGroup belongs to another job of the same name"});
     return;
   }
@@ -94,8 +94,8 @@ void Launcher::act(const HangUp& hang_up) {
 
 void Launcher::act(const StartProcesses& start) {
   if (start.placement)
-    supervisor_->set_first_rank(start.placement->member_rank * settings_.processes);
-  for (int i = 0; i < settings_.processes; ++i) start_process(i, start.placement);
+    supervisor_->set_first_rank(start.placement->member_rank * settings_.worker.processes);
+  for (int i = 0; i < settings_.worker.processes; ++i) start_process(i, start.placement);
 }
 
 void Launcher::start_process(int local_rank, const std::optional<Placement>& placement) {

@@ -54,13 +54,13 @@ Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
     const bool has_own = ::access(settings.token_file.c_str(), R_OK) == 0;
     auto config = has_own ? kube::in_cluster_config(settings.token_file, settings.ca_file)
                           : kube::in_cluster_config();
-    if (config) config->ns = settings.ns;
+    if (config) config->ns = settings.worker.ns;
     return config;
   }
   kube::ClusterConfig config;
   config.server = settings.api_server;
   config.token_file = settings.token_file;
-  config.ns = settings.ns;
+  config.ns = settings.worker.ns;
   return config;
 }
 

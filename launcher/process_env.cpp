@@ -14,18 +14,28 @@ std::map<std::string, std::string> process_env(const Settings& settings,
       env[name] = value;
     }
   };
+  const api::WorkerFacts& worker = settings.worker;
+  set(api::kEnvJobName, worker.job_name);
+  set(api::kEnvJobUid, worker.job_uid);
+  set(api::kEnvAttempt, worker.attempt);
+  set(api::kEnvSlot, worker.slot);
+  if (worker.checkpoint) {
+    set(api::kEnvCheckpointUri, worker.checkpoint->uri);
+    set(api::kEnvCheckpointSeconds, worker.checkpoint->seconds);
+    set(api::kEnvCheckpointKeep, worker.checkpoint->keep);
+  }
   set(api::kEnvChannelFd, place.channel_fd);
   set("LOCAL_RANK", place.local_rank);
-  set("LOCAL_WORLD_SIZE", settings.processes);
+  set("LOCAL_WORLD_SIZE", worker.processes);
   // As torchrun: more than one process on a host must not each take all cores, unless the user says
   // so.
-  if (settings.processes > 1 && !env.contains("OMP_NUM_THREADS")) set("OMP_NUM_THREADS", 1);
+  if (worker.processes > 1 && !env.contains("OMP_NUM_THREADS")) set("OMP_NUM_THREADS", 1);
   if (!place.error_file.empty()) set("TORCHELASTIC_ERROR_FILE", place.error_file);
   if (!place.placement) return env;
 
   const membership::Placement& at = *place.placement;
-  const int rank = at.member_rank * settings.processes + place.local_rank;
-  const int world = at.members * settings.processes;
+  const int rank = at.member_rank * worker.processes + place.local_rank;
+  const int world = at.members * worker.processes;
   set("RANK", rank);
   set("WORLD_SIZE", world);
   set("GROUP_RANK", at.member_rank);
@@ -38,7 +48,7 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   // A restart of the gang is a new attempt; in torchrun's words the first one is number 0.
   set("TORCHELASTIC_RESTART_COUNT", at.attempt - 1);
   set("TORCHELASTIC_MAX_RESTARTS", 0);  // of the processes inside one attempt
-  set("TORCHELASTIC_RUN_ID", settings.job_uid + "-" + std::to_string(at.generation));
+  set("TORCHELASTIC_RUN_ID", worker.job_uid + "-" + std::to_string(at.generation));
   set("TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 of the job hosts the store
   if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING")) set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   return env;

@@ -2,23 +2,20 @@
 // (common/api/contract.h). Pure.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "common/api/types.h"
+#include "common/api/worker_facts.h"
 #include "common/base/result.h"
 
 namespace pawl::launcher {
 
+inline constexpr int kCheckpointSecondsAuto = 60;
+
 struct Settings {
-  std::string job_name, job_uid, ns, pod, pod_uid, pod_ip, node;
-  std::int64_t attempt = 0;
-  int slot = 0, processes = 1;
-  api::RuntimeKind runtime = api::RuntimeKind::kCustom;
-  std::string checkpoint_uri;
-  int checkpoint_seconds = 60, checkpoint_keep = 3;
+  api::WorkerFacts worker;
+  std::string pod_uid, pod_ip, node;
   std::string token_file, ca_file, peer_token_file;
   std::string api_server;  // only in `pawl run`
   int health_port = -1;    // -1: none
@@ -26,6 +23,11 @@ struct Settings {
 
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // everything, for the processes
+  // Between two checkpoints; also where the job leaves it to us.
+  int checkpoint_seconds() const {
+    const bool is_set = worker.checkpoint && worker.checkpoint->seconds > 0;
+    return is_set ? worker.checkpoint->seconds : kCheckpointSecondsAuto;
+  }
   bool is_local() const { return !api_server.empty(); }
 };
 

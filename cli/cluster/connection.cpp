@@ -1,7 +1,6 @@
 #include "cli/cluster/connection.h"
 
-#include <nlohmann/json.hpp>
-
+#include "common/base/json.h"
 #include "common/kube/config.h"
 #include "common/kube/cpprest_transport.h"
 #include "common/os/process.h"

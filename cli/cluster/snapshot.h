@@ -4,13 +4,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/cluster/connection.h"
 #include "common/api/types.h"
+#include "common/base/json.h"
 
 namespace pawl::cli {
 

@@ -4,10 +4,10 @@
 // Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/base/result.h"
 
 namespace pawl::cli {

@@ -1,10 +1,9 @@
 #include "cli/local/api_admission.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/local/api_objects.h"
 #include "common/api/schema.h"
 #include "common/api/validate.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

@@ -1,11 +1,11 @@
 // The garbage collector, which on a cluster is a controller of its own and here an explicit step.
 // It decides as kube-controller-manager's does, and looks only at what changed (api_owners.h).
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_delete.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

@@ -1,11 +1,11 @@
 // The create side of ApiStore: identity and admission of a new object, and the binding of pods.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_admission.h"
 #include "cli/local/api_metadata.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

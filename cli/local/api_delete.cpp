@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {
@@ -86,7 +86,7 @@ Answer<DeletePlan> read_options(const ApiTarget& target, const std::string& body
     if (const auto seconds = parse_revision(target.query_value("gracePeriodSeconds")))
       plan.grace_seconds = static_cast<std::int64_t>(std::min<std::uint64_t>(*seconds, 1u << 30));
   } else {
-    const json options = json::parse(body, nullptr, false);
+    const json options = parse_json(body);
     if (!options.is_object())
       return tl::make_unexpected(internal("couldn't get version/kind; json parse error"));
     if (const auto wanted = options.find("preconditions"); wanted != options.end()) {

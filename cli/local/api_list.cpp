@@ -1,10 +1,10 @@
 // The lists of ApiStore: selectors, pages at one revision, and which revision a client may ask for.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

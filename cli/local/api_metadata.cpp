@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/local/api_objects.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

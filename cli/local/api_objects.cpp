@@ -70,7 +70,7 @@ std::optional<std::uint64_t> parse_revision(const std::string& text) {
 }
 
 Answer<nlohmann::json> parse_body(const std::string& body) {
-  nlohmann::json parsed = nlohmann::json::parse(body, nullptr, false);
+  nlohmann::json parsed = parse_json(body);
   if (!parsed.is_object()) {
     return tl::make_unexpected(bad_request("the body of the request is not a JSON object"));
   }

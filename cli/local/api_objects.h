@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "cli/local/api_status.h"
 #include "cli/local/object_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 

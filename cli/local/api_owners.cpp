@@ -1,8 +1,7 @@
 #include "cli/local/api_owners.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/local/api_objects.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

@@ -1,12 +1,12 @@
 // The write side of ApiStore for what exists: merge patches of an object, of its status or of its
 // scale, under optimistic locks.
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_admission.h"
 #include "cli/local/api_metadata.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {
@@ -92,7 +92,7 @@ Answer<Object> ApiStore::patch(const ApiTarget& target, const kube::HttpRequest&
   if (request.content_type.substr(0, request.content_type.find(';')) != kMergePatch)
     return tl::make_unexpected(unsupported_media_type(request.content_type));
   PAWL_ANSWER(before, find(target));
-  const json patch = json::parse(request.body, nullptr, false);
+  const json patch = parse_json(request.body);
   if (!patch.is_object()) {
     return tl::make_unexpected(
         bad_request("error decoding patch: the body of the request is not a JSON object"));

@@ -1,7 +1,8 @@
 #include "cli/local/api_request.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

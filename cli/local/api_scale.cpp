@@ -1,9 +1,9 @@
 // The scale subresource of TrainingJobs: spec.replicas as autoscaling/v1 sees it.
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_admission.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

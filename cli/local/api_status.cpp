@@ -1,8 +1,9 @@
 #include "cli/local/api_status.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

@@ -1,9 +1,9 @@
 // The watch side of ApiStore: turns the history into the event stream of one selector.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/keeper_process.h"
+#include "common/base/json.h"
 #include "common/os/process.h"
 #include "common/os/seqpacket.h"
 
@@ -48,7 +48,7 @@ Status Keeper::signal(const std::string& id, int number) {
 Result<std::optional<KeeperEvent>> Keeper::receive(std::chrono::milliseconds timeout) {
   PAWL_TRY(packet, os::receive_packet(socket_.get(), timeout));
   if (!packet) return std::optional<KeeperEvent>{};
-  const nlohmann::json message = nlohmann::json::parse(packet->text);  // our own child wrote it
+  const nlohmann::json message = parse_json(packet->text);  // our own child wrote it
   KeeperEvent event;
   const std::string type = message.at("type");
   event.id = message.at("id");

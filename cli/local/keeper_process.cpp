@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <csignal>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/local/processes.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 #include "common/os/process.h"
 #include "common/os/seqpacket.h"
 
@@ -100,7 +100,7 @@ class KeeperProcess {
     auto packet = os::receive_packet(socket_.get(), std::chrono::milliseconds{0});
     if (!packet) return false;
     if (!*packet) return true;
-    const nlohmann::json order = nlohmann::json::parse((*packet)->text);  // our own parent wrote it
+    const nlohmann::json order = parse_json((*packet)->text);  // our own parent wrote it
     if (order.at("type") == "start") {
       start(order);
     } else {

@@ -1,9 +1,9 @@
 #include "cli/local/object_store.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 

@@ -1,10 +1,10 @@
 #include "cli/local/pod_process.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/local/api_objects.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

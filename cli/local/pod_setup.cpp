@@ -1,10 +1,9 @@
 #include "cli/local/pod_setup.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/local/api_objects.h"
 #include "cli/local/node_files.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

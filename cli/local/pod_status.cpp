@@ -1,9 +1,8 @@
 #include "cli/local/pod_status.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/local/api_objects.h"
 #include "cli/local/pod_process.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <deque>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "cli/local/pod_status.h"
 #include "cli/local/store_watcher.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 
 namespace pawl::local {

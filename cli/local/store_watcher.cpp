@@ -2,8 +2,9 @@
 
 #include <future>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "common/base/json.h"
 
 namespace pawl::local {
 
@@ -21,7 +22,7 @@ StoreWatcher::StoreWatcher(StoreTransport& transport, const kube::Resource& reso
       [on_event = std::move(on_event)](std::string_view lines) {
         while (!lines.empty()) {  // the embedded API hands over whole lines
           const auto end = lines.find('\n');
-          nlohmann::json event = nlohmann::json::parse(lines.substr(0, end));
+          nlohmann::json event = parse_json(lines.substr(0, end));
           on_event(event.at("type"), std::move(event.at("object")));
           lines.remove_prefix(end + 1);
         }

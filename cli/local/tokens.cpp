@@ -5,12 +5,12 @@
 #include <openssl/ec.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
-#include <nlohmann/json.hpp>
 
 #include <array>
 #include <optional>
 
 #include "common/base/hash.h"
+#include "common/base/json.h"
 
 namespace pawl::local {
 namespace {
@@ -189,14 +189,14 @@ Result<TokenClaims> TokenAuthority::verify(std::string_view token, std::string_v
   const auto payload = decode_base64url(token.substr(first + 1, second - first - 1));
   const auto signature = decode_base64url(token.substr(second + 1));
   if (!header || !payload || !signature) return refuse("not a token");
-  const auto head = nlohmann::json::parse(*header, nullptr, false);
+  const auto head = parse_json(*header);
   // The algorithm is ours to choose, never the token's.
   if (!head.is_object() || head.value("alg", nlohmann::json{}) != "ES256")
     return refuse("not signed ES256");
   if (!is_signed_by(key_->key.get(), token.substr(0, second), *signature))
     return refuse("not signed here");
   const TokenClaims claims =
-      claims_of(nlohmann::json::parse(*payload));  // signed here, so it has our shape
+      claims_of(parse_json(*payload));  // signed here, so it has our shape
   if (claims.audience != audience) return refuse("for another audience");
   if (now >= claims.expiry) return refuse("expired");
   return claims;

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/yaml_json.h"
 #include "common/api/contract.h"
 #include "common/api/validate.h"
+#include "common/base/json.h"
 
 namespace pawl::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <charconv>
 #include <deque>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/store_watcher.h"
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::cli {
 namespace {

@@ -5,13 +5,13 @@
 
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/run/display.h"
 #include "cli/run/job_file.h"
 #include "cli/run/local_cluster.h"
 #include "cli/run/session.h"
 #include "cli/run/signals.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 #include "common/os/fd.h"
 #include "common/os/process.h"

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/run/chaos.h"
 #include "cli/run/run_command.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 
 namespace pawl::cli {

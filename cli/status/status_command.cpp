@@ -1,10 +1,10 @@
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/run/run_command.h"
 #include "cli/status/status_text.h"
 #include "common/api/codec.h"
+#include "common/base/json.h"
 #include "common/os/real_clock.h"
 
 namespace pawl::cli {

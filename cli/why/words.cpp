@@ -1,7 +1,7 @@
 // Words that the answers share, and the advice after a failure.
-#include <nlohmann/json.hpp>
 
 #include "cli/why/reasons.h"
+#include "common/base/json.h"
 #include "operator/core/failures.h"
 
 namespace pawl::cli::reasons {
@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 json at(const std::string& text, const char* path) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   const json::json_pointer pointer{path};
   return object.is_object() && object.contains(pointer) ? object[pointer] : json();
 }

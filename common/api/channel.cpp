@@ -1,9 +1,10 @@
 #include "common/api/channel.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
+
+#include "common/base/json.h"
 
 namespace pawl::api::channel {
 namespace {
@@ -185,7 +186,7 @@ Result<Variant> decode_as(const json& object, const std::string& type) {
 
 template <typename Variant>
 Result<Variant> decode(const std::string& text) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   if (!object.is_object()) return fail(Code::kInvalid, "a channel message is one JSON object");
   const auto type = object.find("type");
   if (type == object.end() || !type->is_string()) {

@@ -1,9 +1,8 @@
 #include "common/api/children.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::api {
 
@@ -25,7 +24,7 @@ json metadata_of(const TrainingJob& job, const std::string& name) {
 
 // The account that the pods run under: the template's own where it names one (workload identity).
 std::string service_account_name(const TrainingJob& job) {
-  const json pod_template = json::parse(job.spec.template_json, nullptr, false);
+  const json pod_template = parse_json(job.spec.template_json);
   const json::json_pointer path{"/spec/serviceAccountName"};
   if (pod_template.is_object() && pod_template.contains(path) && pod_template[path].is_string()) {
     const std::string name = pod_template[path].get<std::string>();

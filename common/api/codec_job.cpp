@@ -208,7 +208,7 @@ json write_spec(const TrainingJobSpec& spec) {
   if (spec.is_suspended) object["suspend"] = true;
   put(object, "processesPerWorker", spec.processes_per_worker);
   if (!spec.template_json.empty()) {
-    object["template"] = json::parse(spec.template_json, nullptr, false);
+    object["template"] = parse_json(spec.template_json);
   }
   if (spec.checkpoint) {
     json checkpoint = {{"uri", spec.checkpoint->uri}, {"keep", spec.checkpoint->keep}};
@@ -216,7 +216,7 @@ json write_spec(const TrainingJobSpec& spec) {
     object["checkpoint"] = std::move(checkpoint);
   }
   if (!spec.runtime_config_json.empty()) {
-    object["runtime"]["config"] = json::parse(spec.runtime_config_json, nullptr, false);
+    object["runtime"]["config"] = parse_json(spec.runtime_config_json);
   }
   put(object, "ttlSecondsAfterFinished", spec.ttl_seconds_after_finished);
   return object;

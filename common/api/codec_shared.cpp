@@ -183,7 +183,7 @@ std::string encode_termination(const Failure& failure) {
 }
 
 Result<Failure> decode_termination(const std::string& text) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   if (!object.is_object() || !object.contains("pawl") || !object.contains("failure")) {
     return fail(Code::kInvalid, "not a launcher's termination message");
   }

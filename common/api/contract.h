@@ -4,7 +4,7 @@
 
 namespace pawl::api {
 
-inline constexpr int kContractVersion = 1;
+inline constexpr int kContractVersion = 2;
 
 inline constexpr char kGroup[] = "pawl.dev";
 inline constexpr char kVersion[] = "v1alpha1";
@@ -27,32 +27,27 @@ inline constexpr char kAnnotationClusterAutoscaler[] = "cluster-autoscaler.kuber
 inline constexpr char kAnnotationKarpenter[] = "karpenter.sh/do-not-disrupt";
 
 // What the operator gives the launcher in the worker container's environment.
-inline constexpr char kEnvJobName[] = "PAWL_JOB_NAME";
-inline constexpr char kEnvJobUid[] = "PAWL_JOB_UID";
-inline constexpr char kEnvNamespace[] = "PAWL_NAMESPACE";      // from fieldRef metadata.namespace
-inline constexpr char kEnvPodName[] = "PAWL_POD_NAME";         // from fieldRef metadata.name
+inline constexpr char kEnvWorker[] = "PAWL_WORKER";            // worker_facts.h: the job, the attempt, the slot, …
 inline constexpr char kEnvPodUid[] = "PAWL_POD_UID";           // from fieldRef metadata.uid
 inline constexpr char kEnvPodIp[] = "PAWL_POD_IP";             // from fieldRef status.podIP
 inline constexpr char kEnvNodeName[] = "PAWL_NODE_NAME";       // from fieldRef spec.nodeName
-inline constexpr char kEnvAttempt[] = "PAWL_ATTEMPT";
-inline constexpr char kEnvSlot[] = "PAWL_SLOT";
-inline constexpr char kEnvRuntime[] = "PAWL_RUNTIME";          // Native, Torch, Custom
-inline constexpr char kEnvProcesses[] = "PAWL_PROCESSES";      // processesPerWorker, a number
-inline constexpr char kEnvCheckpointUri[] = "PAWL_CHECKPOINT_URI";
-inline constexpr char kEnvCheckpointSeconds[] = "PAWL_CHECKPOINT_SECONDS";  // 0 = auto
-inline constexpr char kEnvCheckpointKeep[] = "PAWL_CHECKPOINT_KEEP";
+inline constexpr char kEnvSlot[] = "PAWL_SLOT";                // for the template's own $(PAWL_SLOT); so is the next
+inline constexpr char kEnvJobName[] = "PAWL_JOB_NAME";
 inline constexpr char kEnvTrainerConfig[] = "PAWL_TRAINER_CONFIG";  // Native: runtime.config as JSON
-inline constexpr char kEnvContract[] = "PAWL_CONTRACT";        // kContractVersion of the operator
-// Files of the projected volume; unset in `pawl run`.
+// Where a launcher finds what a cluster keeps at the places below; set by `pawl run` only.
 inline constexpr char kEnvTokenFile[] = "PAWL_TOKEN_FILE";           // token for the API server
 inline constexpr char kEnvCaFile[] = "PAWL_CA_FILE";                 // CA of the API server
 inline constexpr char kEnvPeerTokenFile[] = "PAWL_PEER_TOKEN_FILE";  // token for the leader, audience kTokenAudience
 inline constexpr char kEnvHealthPort[] = "PAWL_HEALTH_PORT";
-// Only where the API server is not the cluster's (`pawl run`): "http://127.0.0.1:1234".
-inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";
+inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";           // "http://127.0.0.1:1234"
 inline constexpr char kEnvTerminationLog[] = "PAWL_TERMINATION_LOG";  // default /dev/termination-log
 
-// What the launcher gives the training process, beside torchrun's variables (RANK, LOCAL_RANK, WORLD_SIZE, …).
+// What the launcher gives the training process, beside those above and torchrun's (RANK, LOCAL_RANK, WORLD_SIZE, …).
+inline constexpr char kEnvJobUid[] = "PAWL_JOB_UID";
+inline constexpr char kEnvAttempt[] = "PAWL_ATTEMPT";
+inline constexpr char kEnvCheckpointUri[] = "PAWL_CHECKPOINT_URI";
+inline constexpr char kEnvCheckpointSeconds[] = "PAWL_CHECKPOINT_SECONDS";  // 0 = auto
+inline constexpr char kEnvCheckpointKeep[] = "PAWL_CHECKPOINT_KEEP";
 inline constexpr char kEnvChannelFd[] = "PAWL_CHANNEL_FD";  // number of the inherited socket
 
 inline constexpr char kTokenAudience[] = "pawl-launcher";
@@ -60,7 +55,6 @@ inline constexpr char kTokenMountPath[] = "/var/run/pawl/token";      // directo
 inline constexpr char kTokenFileName[] = "token";                     // audience: the API server's
 inline constexpr char kPeerTokenFileName[] = "peer-token";            // audience: kTokenAudience
 inline constexpr char kCaFileName[] = "ca.crt";
-inline constexpr char kNamespaceFileName[] = "namespace";
 inline constexpr char kInjectMountPath[] = "/pawl";                    // the injected launcher: bin/pawl-launch, lib/*
 // Where the launcher image has the same two folders. `pawl-launch --install DIR` copies them to DIR.
 inline constexpr char kLauncherImageRoot[] = "/inject";

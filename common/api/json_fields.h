@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "common/base/result.h"
 
 namespace pawl::api {

@@ -1,14 +1,15 @@
 #include "common/api/native_batch.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
 
 namespace pawl::api {
 namespace {
 
 using nlohmann::json;
 
-json parsed(const std::string& text) { return json::parse(text, nullptr, false); }
+json parsed(const std::string& text) { return parse_json(text); }
 
 void read(const json& config, const char* name, std::int64_t& out) {
   const json::json_pointer path{std::string("/batch/") + name};

@@ -1,8 +1,7 @@
 #include "common/api/pod_scheduling.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::api {
 namespace {

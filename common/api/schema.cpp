@@ -101,7 +101,7 @@ bool Schema::is_metadata_field(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
-Schema::Schema(const char* kind) : table_(json::parse(kSchemaTable)), kind_(kind) {}
+Schema::Schema(const char* kind) : table_(parse_json(kSchemaTable)), kind_(kind) {}
 
 const json& Schema::resolve(const json& node) const {
   const auto reference = node.find("$ref");

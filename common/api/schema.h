@@ -4,12 +4,12 @@
 // functions in validate.cpp. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/api/validate.h"
+#include "common/base/json.h"
 
 namespace pawl::api {
 

@@ -1,8 +1,9 @@
 // What a schema says about one number or string. Used by schema.cpp alone. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "common/base/json.h"
 
 namespace pawl::api {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 
 #include "common/api/contract.h"
 #include "common/api/schema.h"
+#include "common/base/json.h"
 
 namespace pawl::api {
 

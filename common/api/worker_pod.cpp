@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "common/api/children.h"
@@ -8,6 +7,8 @@
 #include "common/api/json_fields.h"
 #include "common/api/native_batch.h"
 #include "common/api/pod_scheduling.h"
+#include "common/api/worker_facts.h"
+#include "common/base/json.h"
 
 namespace pawl::api {
 
@@ -77,7 +78,7 @@ Result<json> template_of(const TrainingJob& job) {
     if (!is_native) return fail(Code::kInvalid, "spec.template: must be set");
     return json{{"spec", {{"containers", json::array({{{"name", "worker"}}})}}}};
   }
-  json pod_template = json::parse(job.spec.template_json, nullptr, false);
+  json pod_template = parse_json(job.spec.template_json);
   if (!pod_template.is_object()) return fail(Code::kInvalid, "spec.template: must be an object");
   object_at(pod_template, "spec");
   object_at(pod_template, "metadata");
@@ -111,33 +112,46 @@ json value_env(const char* name, const std::string& value) {
   return {{"name", name}, {"value", value}};
 }
 
-json job_env(const PodPlan& plan) {
+// The kubelet resolves $(NAME) in values; "$$" is a dollar.
+std::string unexpanded(std::string text) {
+  for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at + 2)) {
+    text.insert(at, 1, '$');
+  }
+  return text;
+}
+
+WorkerFacts facts_of(const PodPlan& plan) {
   const TrainingJobSpec& spec = plan.job.spec;
-  json env = json::array(
-      {value_env(kEnvContract, std::to_string(kContractVersion)),
-       value_env(kEnvJobName, plan.job.meta.name), value_env(kEnvJobUid, plan.job.meta.uid),
-       value_env(kEnvAttempt, std::to_string(plan.attempt)),
-       value_env(kEnvSlot, std::to_string(plan.slot)),
-       value_env(kEnvRuntime, runtime_name(spec.runtime_kind)),
-       value_env(kEnvProcesses, std::to_string(processes_per_worker(plan.job))),
-       value_env(kEnvHealthPort, std::to_string(kHealthPort)),
-       field_env(kEnvNamespace, "metadata.namespace"), field_env(kEnvPodName, "metadata.name"),
-       field_env(kEnvPodUid, "metadata.uid"), field_env(kEnvPodIp, "status.podIP"),
-       field_env(kEnvNodeName, "spec.nodeName")});
+  WorkerFacts facts{.job_name = plan.job.meta.name,
+                    .job_uid = plan.job.meta.uid,
+                    .ns = plan.job.meta.ns,
+                    .pod = pod_name(plan.job, plan.attempt, plan.slot, plan.n),
+                    .attempt = plan.attempt,
+                    .slot = plan.slot,
+                    .processes = processes_per_worker(plan.job),
+                    .runtime = spec.runtime_kind};
   if (spec.checkpoint) {
-    const int seconds = spec.checkpoint->every_seconds.value_or(0);
-    env.push_back(value_env(kEnvCheckpointUri, spec.checkpoint->uri));
-    env.push_back(value_env(kEnvCheckpointSeconds, std::to_string(seconds)));
-    env.push_back(value_env(kEnvCheckpointKeep, std::to_string(spec.checkpoint->keep)));
+    facts.checkpoint = {spec.checkpoint->uri, spec.checkpoint->every_seconds.value_or(0),
+                        spec.checkpoint->keep};
   }
-  if (!spec.runtime_config_json.empty()) {
-    env.push_back(value_env(kEnvTrainerConfig, trainer_config(plan.job)));
-  }
-  if (!plan.options.is_local) {
-    const std::string folder = std::string(kTokenMountPath) + "/";
-    env.push_back(value_env(kEnvTokenFile, folder + kTokenFileName));
-    env.push_back(value_env(kEnvCaFile, folder + kCaFileName));
-    env.push_back(value_env(kEnvPeerTokenFile, folder + kPeerTokenFileName));
+  return facts;
+}
+
+json job_env(const PodPlan& plan) {
+  json env = json::array({value_env(kEnvWorker, unexpanded(encode_worker_facts(facts_of(plan)))),
+                          field_env(kEnvPodUid, "metadata.uid"),
+                          field_env(kEnvPodIp, "status.podIP"),
+                          field_env(kEnvNodeName, "spec.nodeName")});
+  // Only where the template refers to them: $(NAME) is resolved from what stands in the pod.
+  const auto add_if_used = [&](const char* name, const std::string& value) {
+    const std::string reference = std::string("$(") + name + ")";
+    if (plan.job.spec.template_json.find(reference) == std::string::npos) return;
+    env.push_back(value_env(name, value));
+  };
+  add_if_used(kEnvSlot, std::to_string(plan.slot));
+  add_if_used(kEnvJobName, plan.job.meta.name);
+  if (!plan.job.spec.runtime_config_json.empty()) {
+    env.push_back(value_env(kEnvTrainerConfig, unexpanded(trainer_config(plan.job))));
   }
   return env;
 }
@@ -214,10 +228,6 @@ void add_token_volume(json& spec, json& container) {
   sources.push_back({{"configMap",
                       {{"name", "kube-root-ca.crt"},
                        {"items", json::array({{{"key", "ca.crt"}, {"path", kCaFileName}}})}}}});
-  sources.push_back(
-      {{"downwardAPI",
-        {{"items", json::array({{{"path", kNamespaceFileName},
-                                 {"fieldRef", {{"fieldPath", "metadata.namespace"}}}}})}}}});
   // World-readable inside the pod (0444): the user's container may run under any user id.
   list_at(spec, "volumes")
       .push_back({{"name", kTokenVolume},

@@ -1,8 +1,8 @@
 // The manifest's text. The digest is the last field and covers the exact bytes before it, so that
 // any flipped bit anywhere in the file is seen, whatever a JSON parser would make of it.
-#include <nlohmann/json.hpp>
 
 #include "common/base/hash.h"
+#include "common/base/json.h"
 #include "common/checkpoint/checkpoint.h"
 
 namespace pawl::checkpoint {

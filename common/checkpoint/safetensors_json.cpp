@@ -1,9 +1,9 @@
 // The JSON of safetensors headers; exceptions of the JSON library end here.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "common/base/json.h"
 #include "common/checkpoint/safetensors.h"
 
 namespace pawl::checkpoint {

@@ -2,10 +2,10 @@
 
 #include <atomic>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/kube/alarm.h"
 #include "common/kube/watch_machine.h"
 

@@ -1,10 +1,10 @@
 #include "common/kube/requests.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
 
 namespace pawl::kube {
@@ -197,7 +197,7 @@ HttpRequest delete_request(const Resource& resource, const std::string& ns, cons
 
 Result<json> read_response(const HttpRequest& request, const HttpResponse& response) {
   const bool is_write = request.method != Method::kGet;
-  json body = json::parse(response.body, nullptr, false);
+  json body = parse_json(response.body);
   const std::string where = std::string{method_name(request.method)} + " " + request.target;
   if (response.status >= 200 && response.status < 300) {
     if (!body.is_discarded()) return body;

@@ -1,9 +1,9 @@
 #include "common/kube/watch_machine.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 
 namespace pawl::kube {
@@ -186,7 +186,7 @@ WatchStep WatchMachine::on_line(std::string_view line) {
   if (line.size() > kLineBytesMax) {
     return wait("a line of the watch is longer than " + std::to_string(kLineBytesMax));
   }
-  json event = json::parse(line, nullptr, false);
+  json event = parse_json(line);
   const std::string type = text_at(event, "type");
   if (type.empty() || !event.contains("object")) return wait("a line of the watch is not an event");
   json& object = event["object"];

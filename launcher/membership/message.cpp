@@ -1,10 +1,10 @@
 #include "launcher/membership/message.h"
 
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
 #include "common/api/codec.h"
+#include "common/base/json.h"
 
 namespace pawl::membership {
 namespace {
@@ -164,7 +164,7 @@ std::string encode(const Message& message) {
 
 Result<Message> decode(const std::string& text) {
   try {
-    const json object = json::parse(text);
+    const json object = parse_json(text);
     const std::string type = object.at("type").get<std::string>();
     Message message;
     if (read_any(static_cast<Message*>(nullptr), type, object, message)) return message;

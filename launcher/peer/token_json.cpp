@@ -3,10 +3,10 @@
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "common/base/json.h"
 #include "launcher/peer/token.h"
 
 namespace pawl::launcher {
@@ -150,7 +150,7 @@ Status check_claims(const json& claims, const TokenExpectation& expected, TimePo
 Result<KeySet> KeySet::parse(const std::string& jwks_json) {
   try {
     KeySet set;
-    const json document = json::parse(jwks_json);
+    const json document = parse_json(jwks_json);
     for (const json& jwk : document.at("keys")) {
       if (auto key = key_of(jwk)) set.keys_[jwk.value("kid", "")] = std::move(key);
     }
@@ -177,7 +177,7 @@ Status verify_token(const std::string& token, const KeySet& keys, const TokenExp
   const auto signature = from_base64url(view.substr(second + 1));
   if (!header_text || !claims_text || !signature) return fail(Code::kForbidden, "token: not a JWT");
   try {
-    const json header = json::parse(*header_text);
+    const json header = parse_json(*header_text);
     EVP_PKEY* key = keys.find(header.value("kid", ""));
     if (key == nullptr)
       return fail(Code::kNotFound, "token: signed by a key that the cluster does not have");
@@ -185,7 +185,7 @@ Status verify_token(const std::string& token, const KeySet& keys, const TokenExp
     if (!is_signed_by(key, header.value("alg", ""), view.substr(0, second), *signature)) {
       return fail(Code::kForbidden, "token: bad signature");
     }
-    return check_claims(json::parse(*claims_text), expected, now);
+    return check_claims(parse_json(*claims_text), expected, now);
   } catch (const json::exception&) {
     return fail(Code::kForbidden, "token: a claim is missing or of the wrong type");
   }

@@ -1,8 +1,7 @@
 #include "launcher/reporter/record_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/api/codec.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
 

@@ -1,7 +1,7 @@
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "launcher/supervisor/error_file.h"
 
@@ -16,7 +16,7 @@ std::string read_error_file(const std::string& path) {
   std::string text(kBytesMax, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  const json document = json::parse(text, nullptr, false);
+  const json document = parse_json(text);
   if (!document.is_object() || !document.contains("message")) return "";
   const json& outer = document["message"];
   // Either {"message": "why"} or {"message": {"message": "why", "extraInfo": {…}}}.

@@ -1,12 +1,11 @@
 #include "operator/controller/exchange.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/api/json_fields.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
 #include "operator/core/plan.h"

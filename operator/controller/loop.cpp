@@ -1,11 +1,11 @@
 #include "operator/controller/loop.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
 

@@ -1,10 +1,10 @@
 #include "operator/controller/watches.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::controller {
 namespace {

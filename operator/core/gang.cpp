@@ -1,6 +1,6 @@
-#include <nlohmann/json.hpp>
 
 #include "common/api/contract.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
 

@@ -1,10 +1,10 @@
 #include "operator/leader/elector.h"
 
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 
 namespace pawl::leader {

@@ -1,10 +1,10 @@
 #include "operator/leader/lease.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
 

@@ -3,9 +3,10 @@
 // between fields are listed by hand.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "common/base/json.h"
 
 namespace pawl::conformance {
 

@@ -21,7 +21,7 @@ api::TrainingJob observed(const char* spec) {
       {"apiVersion", "pawl.dev/v1alpha1"},
       {"kind", "TrainingJob"},
       {"metadata", {{"name", "child"}, {"namespace", kNamespace}, {"uid", "job-uid"}}},
-      {"spec", json::parse(spec)}};
+      {"spec", parse_json(spec)}};
   REQUIRE(api::join_errors(api::validate_training_job(object)) == "");
   const Result<api::TrainingJob> job = api::decode_training_job(object);
   REQUIRE(job.has_value());

@@ -7,7 +7,7 @@ using nlohmann::json;
 namespace {
 
 json torch_job() {
-  return json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
+  return parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "rule", "namespace": "default"},
     "spec": {"replicas": 2, "runtime": {"kind": "Torch"}, "template": {"spec": {"containers": [
       {"name": "worker", "image": "busybox", "command": ["true"]}]}}}})");

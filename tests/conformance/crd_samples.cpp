@@ -49,18 +49,18 @@ constexpr char kTemplate[] = R"({
   }})";
 
 json progress() {
-  return json::parse(R"({"step": 1, "totalSteps": 10, "percent": 10, "etaSeconds": 9, "loss": "2.5",
+  return parse_json(R"({"step": 1, "totalSteps": 10, "percent": 10, "etaSeconds": 9, "loss": "2.5",
     "samplesPerSecond": "1.5", "tokensPerSecond": "9", "epoch": 0, "time": "2026-11-21T10:04:05Z"})");
 }
 
 json checkpoint() {
-  return json::parse(
+  return parse_json(
       R"({"step": 1, "uri": "file:///c/step", "time": "2026-11-21T10:04:05+01:00", "sizeBytes": 7,
     "digest": "sha256:00", "count": 1})");
 }
 
 json failure() {
-  return json::parse(
+  return parse_json(
       R"({"rank": 1, "pod": "p", "podUid": "u", "node": "n", "exitCode": 1, "signal": 9,
     "cause": "Error", "message": "m", "logTail": "l", "attempt": 1, "time": "2026-11-21T10:04:05Z"})");
 }
@@ -68,7 +68,7 @@ json failure() {
 }  // namespace
 
 json full_training_job() {
-  json job = json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
+  json job = parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {"suspend": true, "replicas": 3, "processesPerWorker": 2, "failurePolicy": {"maxRestarts": 4, "resetAfterSeconds": 60,
         "podTerminationTimeoutSeconds": 60, "rules": [
@@ -87,7 +87,7 @@ json full_training_job() {
       "attemptTime": "2026-11-21T10:04:05Z", "progressTime": "2026-11-21T10:04:05Z", "microBatch": 2,
       "excludedNodes": [{"name": "n", "cause": "Error", "time": "2026-11-21T10:04:05Z"}],
       "restarts": {"counted": 1, "free": 2, "spent": 1, "byCause": {"Error": 1}}}})");
-  job["spec"]["template"] = json::parse(kTemplate);
+  job["spec"]["template"] = parse_json(kTemplate);
   job["status"]["progress"] = progress();
   job["status"]["checkpoint"] = checkpoint();
   job["status"]["lastFailure"] = failure();
@@ -95,7 +95,7 @@ json full_training_job() {
 }
 
 json full_worker_group() {
-  json group = json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "WorkerGroup",
+  json group = parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "WorkerGroup",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {"attempt": 2, "minMembers": 1, "targetMembers": 2, "checkpointNow": 1, "stopping": false,
       "successPolicy": "Rank0", "reportSeconds": 10,

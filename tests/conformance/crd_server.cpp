@@ -117,7 +117,7 @@ CrdServer::Answer CrdServer::send(kube::Method method, const std::string& target
   const Result<kube::HttpResponse> response = kube::send_and_wait(*transport_, std::move(request));
   INFO(target);
   if (!response) FAIL(response.error().message);
-  return {response->status, json::parse(response->body, nullptr, false)};
+  return {response->status, parse_json(response->body)};
 }
 
 void CrdServer::put_crds() {

@@ -2,8 +2,7 @@
 // write. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "common/base/json.h"
 #include "common/base/random.h"
 
 namespace pawl::conformance {

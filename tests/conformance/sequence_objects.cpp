@@ -26,33 +26,33 @@ const local::Kind& kind_of(const std::string& plural) {
 
 json content_of(const std::string& plural) {
   if (plural == "trainingjobs") {
-    return json::parse(R"({"spec": {"replicas": 2, "runtime": {"kind": "Custom"}, "template": {
+    return parse_json(R"({"spec": {"replicas": 2, "runtime": {"kind": "Custom"}, "template": {
       "spec": {"containers": [{"name": "worker", "image": "x", "command": ["true"]}]}}}})");
   }
-  if (plural == "workergroups") return json::parse(R"({"spec": {"attempt": 1}})");
+  if (plural == "workergroups") return parse_json(R"({"spec": {"attempt": 1}})");
   if (plural == "pods") {
-    return json::parse(R"({"spec": {"automountServiceAccountToken": false, "containers": [
+    return parse_json(R"({"spec": {"automountServiceAccountToken": false, "containers": [
       {"name": "worker", "image": "x"}]}})");
   }
   if (plural == "events") {
-    return json::parse(R"({"involvedObject": {"kind": "Pod", "name": "a", "namespace": "{ns}"},
+    return parse_json(R"({"involvedObject": {"kind": "Pod", "name": "a", "namespace": "{ns}"},
       "reason": "Because", "message": "m", "type": "Normal", "count": 1,
       "source": {"component": "pawl"}})");
   }
   if (plural == "roles") {
-    return json::parse(R"({"rules": [{"apiGroups": ["pawl.dev"], "resources": ["workergroups"],
+    return parse_json(R"({"rules": [{"apiGroups": ["pawl.dev"], "resources": ["workergroups"],
       "verbs": ["get"]}]})");
   }
   if (plural == "leases") {
-    return json::parse(R"({"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15,
+    return parse_json(R"({"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15,
       "renewTime": "2026-01-01T00:00:00.000000Z", "leaseTransitions": 0}})");
   }
   if (plural == "poddisruptionbudgets") {
-    return json::parse(
+    return parse_json(
         R"({"spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"a": "b"}}}})");
   }
   if (plural == "services") {
-    return json::parse(R"({"spec": {"clusterIP": "None", "selector": {"a": "b"}}})");
+    return parse_json(R"({"spec": {"clusterIP": "None", "selector": {"a": "b"}}})");
   }
   return json::object();
 }

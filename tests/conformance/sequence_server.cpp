@@ -93,7 +93,7 @@ void SequenceServer::open(const std::string& plural) {
 }
 
 void SequenceServer::take(const std::string& plural, std::string_view line) {
-  json event = json::parse(line, nullptr, false);
+  json event = parse_json(line);
   if (!event.is_object() || event["type"] == "BOOKMARK") return;
   const std::string ns = event["object"]["metadata"].value("namespace", "");
   const std::lock_guard lock(mutex_);
@@ -105,7 +105,7 @@ Reply SequenceServer::call(const kube::HttpRequest& request) {
   const Result<kube::HttpResponse> response = kube::send_and_wait(*transport_, request);
   INFO(request.target);
   if (!response) FAIL(response.error().message);
-  return {response->status, json::parse(response->body, nullptr, false)};
+  return {response->status, parse_json(response->body)};
 }
 
 void SequenceServer::make_namespace(const std::string& ns) {
@@ -149,7 +149,7 @@ std::vector<Event> SequenceServer::watch(const std::string& plural, const std::s
       [seen, plural](std::string_view bytes) {
         const std::lock_guard lock(seen->mutex);
         seen->lines.take(bytes, [&](std::string_view line) {
-          json event = json::parse(line);
+          json event = parse_json(line);
           const bool is_last = name_in(event["object"]) == kClosingName;
           seen->events.push_back({plural, event["type"], std::move(event["object"])});
           seen->is_over = seen->is_over || is_last;
@@ -223,7 +223,7 @@ StoreSide::StoreSide(const std::string& ns) : Side(ns), store_(clock_, Random(1)
 Reply StoreSide::perform(const kube::HttpRequest& request) {
   const kube::HttpResponse response = store_.handle(request);
   settle();
-  return {response.status, json::parse(response.body, nullptr, false)};
+  return {response.status, parse_json(response.body)};
 }
 
 void StoreSide::settle() {
@@ -231,7 +231,7 @@ void StoreSide::settle() {
   }
   for (const std::string& plural : sequence_kinds()) {
     Lines().take(store_.read_watch(watches_[plural]), [&](std::string_view line) {
-      json event = json::parse(line);
+      json event = parse_json(line);
       events_.push_back({plural, event["type"], std::move(event["object"])});
     });
   }
@@ -247,7 +247,7 @@ std::vector<Event> StoreSide::watch(const std::string& plural, const std::string
   std::vector<Event> events;
   if (!watch) return events;
   Lines().take(store_.read_watch(*watch), [&](std::string_view line) {
-    json event = json::parse(line);
+    json event = parse_json(line);
     events.push_back({plural, event["type"], std::move(event["object"])});
   });
   return events;

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "sequence_steps.h"
 
 namespace pawl::conformance {

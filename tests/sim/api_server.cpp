@@ -67,7 +67,7 @@ std::uint64_t ApiServer::visible(int server, std::string_view plural) const {
 kube::HttpRequest ApiServer::pruned(const kube::HttpRequest& request) {
   const Path path = path_of(request);
   if (path.plural != "trainingjobs" || path.subresource != "status") return request;
-  auto body = nlohmann::json::parse(request.body);
+  auto body = parse_json(request.body);
   if (!body.contains("status") || !body["status"].is_object()) return request;
   if (body["status"].erase("selector") > 0) count_fault("status pruned");
   kube::HttpRequest kept = request;
@@ -136,7 +136,7 @@ nlohmann::json ApiServer::call(Actor actor, const kube::HttpRequest& request) {
     if (engine_.is_recording()) engine_.trace("refused: " + response.body.substr(0, 200));
     return nullptr;
   }
-  return nlohmann::json::parse(response.body);
+  return parse_json(response.body);
 }
 
 local::Object ApiServer::find(const kube::Resource& resource, const std::string& name) const {

@@ -7,11 +7,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 #include "tests/sim/engine.h"
 #include "tests/sim/knobs.h"

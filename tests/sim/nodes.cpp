@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/api/contract.h"
+#include "common/api/worker_facts.h"
 #include "operator/core/pods.h"
 
 namespace pawl::sim {
@@ -30,7 +31,9 @@ std::optional<PodFacts> facts_of(const json& pod) {
   const json::json_pointer env{"/spec/containers/0/env"};
   if (!pod.contains(env)) return std::nullopt;
   for (const json& item : pod.at(env)) {
-    if (item.value("name", "") == api::kEnvJobUid) facts.job_uid = item.value("value", "");
+    if (item.value("name", "") != api::kEnvWorker) continue;
+    const auto worker = api::decode_worker_facts(item.value("value", ""));
+    if (worker) facts.job_uid = worker->job_uid;
   }
   return facts.job_uid.empty() ? std::nullopt : std::optional{facts};
 }

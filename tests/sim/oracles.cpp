@@ -94,12 +94,12 @@ void Oracles::on_request(Actor actor, const kube::HttpRequest& request) {
 void Oracles::o04_writes_are_guarded(Actor actor, const kube::HttpRequest& request) {
   const std::string who = actor_name(actor);
   if (request.method == kube::Method::kDelete) {
-    const json body = json::parse(request.body, nullptr, false);
+    const json body = parse_json(request.body);
     if (!body.is_object() || text_at(body, "/preconditions/uid").empty()) {
       fail("O4", who + " deletes " + request.target + " without a UID");
     }
   } else if (request.method == kube::Method::kPatch) {
-    const json body = json::parse(request.body, nullptr, false);
+    const json body = parse_json(request.body);
     if (text_at(body, "/metadata/resourceVersion").empty()) {
       fail("O4", who + " writes " + request.target + " without a resourceVersion");
     }
@@ -126,7 +126,7 @@ void Oracles::o08_no_hot_loop(const kube::HttpRequest& request) {
 // Where nothing goes wrong, nothing is asked for twice.
 void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
   if (!is_calm() || request.method != kube::Method::kPost) return;
-  const json body = json::parse(request.body, nullptr, false);
+  const json body = parse_json(request.body);
   const std::string uid = text_at(body, "/metadata/ownerReferences/0/uid");
   if (uid.empty() || path_of(request).plural == "events") return;
   std::string what = text_at(body, "/kind") + " " + text_at(body, "/metadata/name");
@@ -139,6 +139,7 @@ void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
 }
 
 void Oracles::on_change(Actor actor, const local::Change& change) {
+  o09_old_attempts_leave();
   const json& after = *change.after;
   const std::string plural{change.key.plural};
   if (actor == Actor::kOperator) ++operator_writes_;

@@ -82,6 +82,7 @@ class Oracles final : public ApiObserver {
   void i11_ttl_is_over(const nlohmann::json& job);
   void o09_record_moves_forward(const local::Change& change);
   void o09_old_attempts_are_silent(const local::Change& change);
+  void o09_old_attempts_leave();
 
   // oracles_end.cpp
   void o01_jobs_came_to_an_end();

@@ -154,7 +154,9 @@ void Oracles::i01_group_follows_status(const local::Change& change) {
 void Oracles::i02_children_before_group(const local::Change& change) {
   if (change.before != nullptr || !is_calm()) return;
   const std::string owner = text_at(*change.after, "/metadata/ownerReferences/0/uid");
-  if (!job_of(owner)) return;  // deleted meanwhile: the collector was there first, and comes again
+  // Deleted meanwhile: the collector was there first, and comes again.
+  const auto job = job_of(owner);
+  if (!job || job->meta.deletion_time) return;
   const auto& resources = kube::resources::kServiceAccounts;
   const std::string name = text_at(*change.after, "/metadata/name") + "-pawl-worker";
   if (api_.find(resources, name) == nullptr ||
@@ -196,6 +198,11 @@ void Oracles::o09_record_moves_forward(const local::Change& change) {
 }
 
 // Each write carries the version that it was decided on: whoever writes has seen what stands there.
+void Oracles::o09_old_attempts_leave() {
+  if (truth_.overstayed.empty()) return;
+  fail("O9", truth_.overstayed + " knows of a newer attempt and goes on");
+}
+
 void Oracles::o09_old_attempts_are_silent(const local::Change& change) {
   if (change.before == nullptr || change.is_deletion) return;
   const json::json_pointer wanted{"/spec/attempt"}, own{"/status/attempt"};

@@ -46,6 +46,7 @@ void Oracles::check_settled() { o01_jobs_came_to_an_end(); }
 void Oracles::check_end(const Nodes& nodes, const People& people) {
   o01_jobs_came_to_an_end();
   o02_foreign_fields_stay(people);
+  o09_old_attempts_leave();
   o10_nothing_is_left();
   o11_what_is_over_runs_nothing(nodes);
 }

@@ -30,6 +30,7 @@ struct JobTruth {
 
 struct Truth {
   std::map<std::string, JobTruth> jobs;  // by UID
+  std::string overstayed;  // a pod whose launcher knows of a newer attempt and goes on all the same
   AttemptTruth& of(const std::string& job_uid, std::int64_t attempt) {
     return jobs[job_uid].attempts[attempt];
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/api/contract.h"
+#include "common/api/worker_facts.h"
 
 namespace pawl::sim {
 
@@ -12,12 +13,15 @@ using nlohmann::json;
 namespace {
 
 constexpr milliseconds kTickEvery{200};
+constexpr milliseconds kLeavesWithin{60'000};  // the grace of its processes is 20 s
 
-std::string env_of(const json& pod, const char* name) {
+api::WorkerFacts facts_in(const json& pod) {
   for (const json& item : pod["spec"]["containers"][0]["env"]) {
-    if (item["name"] == name && item.contains("value")) return item["value"];
+    if (item["name"] == api::kEnvWorker) {
+      return api::decode_worker_facts(item["value"].get<std::string>()).value();
+    }
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -31,23 +35,24 @@ void PeerNet::break_one() {
 
 Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
     : place_(place), events_(std::move(events)) {
-  job_name_ = env_of(pod, api::kEnvJobName);
-  job_uid_ = env_of(pod, api::kEnvJobUid);
+  const api::WorkerFacts facts = facts_in(pod);
+  job_name_ = facts.job_name;
+  job_uid_ = facts.job_uid;
   const std::string uid = pod["metadata"]["uid"];
   Random& random = place_.engine.random();
   id_.self = {uid, std::to_string(random.below(1u << 30))};
   id_.pod = pod["metadata"]["name"];
   id_.node = pod["spec"].value("nodeName", "");
-  id_.attempt = std::stoll(env_of(pod, api::kEnvAttempt));
-  id_.slot = std::stoi(env_of(pod, api::kEnvSlot));
-  const bool is_native = env_of(pod, api::kEnvRuntime) == "Native";
+  id_.attempt = facts.attempt;
+  id_.slot = facts.slot;
+  const bool is_native = facts.runtime == api::RuntimeKind::kNative;
   id_.runtime = is_native ? api::RuntimeKind::kNative : api::RuntimeKind::kCustom;
   id_.host = "10.0.0.1";
   id_.address = uid.substr(0, 13) + ":1";
   id_.fingerprint = "print-" + id_.self.start;
   id_.master_port = 29500;
   id_.data_key = "key";
-  id_.has_checkpoints = !env_of(pod, api::kEnvCheckpointUri).empty();
+  id_.has_checkpoints = facts.checkpoint.has_value();
 }
 
 Worker::~Worker() {
@@ -71,9 +76,15 @@ void Worker::tick() {
   place_.engine.after(kTickEvery, [this, alive = is_alive_] {
     if (!*alive) return;
     if (wanted_read_ && !is_reading_ && place_.engine.elapsed() >= retry_at_) read_record();
+    check_attempt();
     tick();
     feed(Tick{});
   });
+}
+
+void Worker::check_attempt() {
+  if (!outdated_since_ || place_.engine.elapsed() - *outdated_since_ < kLeavesWithin) return;
+  place_.truth.overstayed = id_.pod;
 }
 
 void Worker::feed_soon(Input input, milliseconds delay) {

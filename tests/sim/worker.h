@@ -89,6 +89,7 @@ class Worker final : public Rank {
   void feed_soon(Input input, milliseconds delay = milliseconds{1});
   void feed(const Input& input);
   void tick();
+  void check_attempt();
   void perform(const membership::Action& action);
   // worker_actions.cpp
   void act(const membership::ReadRecord& read);
@@ -136,7 +137,7 @@ class Worker final : public Rank {
   bool wants_watch_ = false, is_reading_ = false;
   std::optional<std::uint64_t> wanted_read_;
   milliseconds retry_at_{0}, read_backoff_{0};
-  std::optional<milliseconds> denied_since_;
+  std::optional<milliseconds> denied_since_, outdated_since_;
   int process_ = 0;  // number of the process's life
 };
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/base/hash.h"
+#include "common/base/json.h"
 #include "trainer-runtime/config/nearest.h"
 
 namespace pawl {
@@ -224,7 +224,7 @@ json to_json(const TrainerConfig& c) {
 }  // namespace
 
 Result<TrainerConfig> parse_config(std::string_view text) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   if (object.is_discarded()) return fail(Code::kInvalid, "the configuration is not JSON");
   std::optional<Error> error;
   TrainerConfig config;

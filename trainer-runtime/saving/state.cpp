@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 
 namespace pawl::saving {
 namespace {
@@ -35,7 +35,7 @@ std::string encode_state(const TrainerState& state) {
 }
 
 Result<TrainerState> decode_state(const std::string& text) {
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto object = parse_json(text);
   const auto is_number = [&](const char* name) {
     return object.contains(name) && object[name].is_number_integer();
   };

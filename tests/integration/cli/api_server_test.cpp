@@ -67,7 +67,7 @@ TEST_CASE("api_server: a worker reads its WorkerGroup and writes its status", "[
   const auto patched = worker.call(kube::Method::kPatch, mine + "/status",
                                    {{"status", {{"attempt", 1}, {"term", 1}}}});
   CHECK(patched.status == 200);
-  CHECK(json::parse(patched.body)["status"]["term"] == 1);
+  CHECK(parse_json(patched.body)["status"]["term"] == 1);
 }
 
 TEST_CASE("api_server: every other verb, object and subresource is forbidden", "[cli]") {
@@ -112,7 +112,7 @@ TEST_CASE("api_server: every other verb, object and subresource is forbidden", "
     INFO(kube::method_name(one.method) << " " << one.target);
     const auto response = worker.call(one.method, one.target, one.body);
     CHECK(response.status == 403);
-    CHECK(json::parse(response.body)["reason"] == "Forbidden");
+    CHECK(parse_json(response.body)["reason"] == "Forbidden");
   }
 }
 

@@ -7,11 +7,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/api_server.h"
 #include "cli/local/process_node.h"
 #include "cli/local/store_watcher.h"
+#include "common/base/json.h"
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
 

@@ -180,12 +180,12 @@ TEST_CASE("cli: status of all jobs, of one, and as JSON", "[kube][cli]") {
   CHECK(has(page.out, "progress      step 10/40"));
   CHECK(has(page.out, "second-1-0-0  Pending  no"));
   const json all =
-      json::parse(pawl_command({"status", "second", "-o", "json", "-n", cluster.ns()}).out);
+      parse_json(pawl_command({"status", "second", "-o", "json", "-n", cluster.ns()}).out);
   CHECK(all["job"]["metadata"]["uid"] == second["metadata"]["uid"]);
   CHECK(all["pods"].size() == 1);
   CHECK(all["workerGroup"].is_null());
   CHECK(
-      json::parse(pawl_command({"status", "-o", "json", "-n", cluster.ns()}).out)["items"].size() ==
+      parse_json(pawl_command({"status", "-o", "json", "-n", cluster.ns()}).out)["items"].size() ==
       2);
 }
 

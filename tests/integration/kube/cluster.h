@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/kube/cpprest_transport.h"
 #include "common/kube/informer.h"

@@ -94,7 +94,7 @@ TEST_CASE("api server: forgotten history is 410, for the next page of a list and
   REQUIRE(is_ended);
   REQUIRE(result);
   // Either way is allowed: as an event in the stream, or as the answer.
-  const json event = json::parse(bytes.empty() ? result->body : bytes);
+  const json event = parse_json(bytes.empty() ? result->body : bytes);
   CHECK((event.value("type", "") == "ERROR" ? event["object"]["code"] : event["code"]) == 410);
 }
 

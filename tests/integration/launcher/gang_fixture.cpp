@@ -11,10 +11,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/api/worker_facts.h"
+#include "common/base/json.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/kube/requests.h"
 #include "common/os/process.h"
@@ -108,7 +109,7 @@ void GangFixture::next_attempt() {
 
 void GangFixture::edit_spec(const std::string& patch_json) {
   call(kube::merge_patch_request(kube::resources::kWorkerGroups, "team", "job",
-                                 {{"spec", json::parse(patch_json)}}));
+                                 {{"spec", parse_json(patch_json)}}));
 }
 
 void GangFixture::delete_record() {
@@ -131,19 +132,19 @@ void GangFixture::start(int slot, const std::vector<std::string>& command,
                         const std::map<std::string, std::string>& changes) {
   server_->admit({"team", pod(slot), uid(slot), "job-pawl-worker", "job"});
   auto env = os::environment();
-  env[api::kEnvContract] = "1";
-  env[api::kEnvJobName] = "job";
-  env[api::kEnvJobUid] = "job-uid";
-  env[api::kEnvNamespace] = "team";
-  env[api::kEnvPodName] = pod(slot);
+  env[api::kEnvWorker] = api::encode_worker_facts(
+      {.job_name = "job",
+       .job_uid = "job-uid",
+       .ns = "team",
+       .pod = pod(slot),
+       .attempt = attempt_,
+       .slot = slot,
+       .processes = options_.processes,
+       .runtime = options_.runtime,
+       .checkpoint = api::WorkerFacts::Checkpoint{.uri = "file://" + folder_ + "/checkpoints"}});
   env[api::kEnvPodUid] = uid(slot);
   env[api::kEnvPodIp] = "127.0.0.1";
   env[api::kEnvNodeName] = "node";
-  env[api::kEnvAttempt] = std::to_string(attempt_);
-  env[api::kEnvSlot] = std::to_string(slot);
-  env[api::kEnvRuntime] = options_.runtime;
-  env[api::kEnvProcesses] = std::to_string(options_.processes);
-  env[api::kEnvCheckpointUri] = "file://" + folder_ + "/checkpoints";
   env[api::kEnvApiServer] = server_->url();
   env[api::kEnvTokenFile] = token_file(slot, local::kApiAudience, uid(slot));
   env[api::kEnvPeerTokenFile] = token_file(slot, api::kTokenAudience, uid(slot));

@@ -24,7 +24,7 @@ namespace pawl::launcher::test {
 struct GangOptions {
   int members = 2;
   int processes = 1;
-  std::string runtime = "Native";
+  api::RuntimeKind runtime = api::RuntimeKind::kNative;
   int report_seconds = 1;
 };
 

@@ -71,7 +71,7 @@ TEST_CASE("gang: two members of two processes train, checkpoint, finish", "[laun
 }
 
 TEST_CASE("gang: a foreign program finds torchrun's environment", "[launcher]") {
-  GangFixture gang({.members = 2, .processes = 2, .runtime = "Torch"});
+  GangFixture gang({.members = 2, .processes = 2, .runtime = api::RuntimeKind::kTorch});
   gang.start_all({"sh", "-c",
                   "echo \"r=$RANK w=$WORLD_SIZE l=$LOCAL_RANK g=$GROUP_RANK m=$MASTER_ADDR "
                   "p=$MASTER_PORT c=$TORCHELASTIC_RESTART_COUNT\""});
@@ -248,10 +248,10 @@ TEST_CASE("gang: alive from the start, ready only in a committed generation", "[
 TEST_CASE("gang: an environment that is not the operator's is refused in one message",
           "[launcher]") {
   GangFixture gang({.members = 1});
-  gang.start(0, {"true"}, {{api::kEnvHealthPort, "not a port"}, {api::kEnvJobUid, ""}});
+  gang.start(0, {"true"}, {{api::kEnvHealthPort, "not a port"}, {api::kEnvPodUid, ""}});
   CHECK(gang.wait(0) == api::kExitFatal);
   CHECK(gang.termination(0).message.find("PAWL_HEALTH_PORT") != std::string::npos);
-  CHECK(gang.termination(0).message.find("PAWL_JOB_UID") != std::string::npos);
+  CHECK(gang.termination(0).message.find("PAWL_POD_UID") != std::string::npos);
 }
 
 TEST_CASE("gang: a command that is not there is never tried again", "[launcher]") {

@@ -61,7 +61,7 @@ TEST_CASE("children: every worker has a name in DNS where the job asks for that"
 
 TEST_CASE("children: the role names one WorkerGroup and no other verb", "[api]") {
   const json role = role_of(samples::observed(samples::torch_job()));
-  CHECK(role["rules"] == json::parse(R"([
+  CHECK(role["rules"] == parse_json(R"([
     {"apiGroups": ["pawl.dev"], "resources": ["workergroups"], "resourceNames": ["mesh"], "verbs": ["get", "watch"]},
     {"apiGroups": ["pawl.dev"], "resources": ["workergroups/status"], "resourceNames": ["mesh"],
      "verbs": ["get", "patch"]}])"));
@@ -73,14 +73,14 @@ TEST_CASE("children: the binding is for the job's account, or for the template's
   object["spec"]["template"]["spec"]["serviceAccountName"] = "with-cloud-rights";
   const json binding = role_binding_of(samples::observed(object));
   CHECK(binding["subjects"] ==
-        json::parse(
+        parse_json(
             R"([{"kind": "ServiceAccount", "name": "with-cloud-rights", "namespace": "team"}])"));
   CHECK(binding["roleRef"]["name"] == "mesh-pawl-worker");
 }
 
 TEST_CASE("children: the disruption budget lets no pod of the job be evicted", "[api]") {
   const json budget = disruption_budget_of(samples::observed(samples::torch_job()));
-  CHECK(budget["spec"] == json::parse(R"({"minAvailable": 10000,
+  CHECK(budget["spec"] == parse_json(R"({"minAvailable": 10000,
     "selector": {"matchLabels": {"pawl.dev/job-uid": "job-uid"}}})"));
 }
 

@@ -31,7 +31,7 @@ json scalar_of(const YAML::Node& node) {
   if (is_plain && (text == "true" || text == "false")) return text == "true";
   if (is_plain && (text == "null" || text == "~" || text.empty())) return nullptr;
   if (is_plain) {
-    const json number = json::parse(text, nullptr, false);
+    const json number = parse_json(text);
     if (number.is_number()) return number;
   }
   return text;

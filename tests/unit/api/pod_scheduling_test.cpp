@@ -113,14 +113,14 @@ TEST_CASE("native_batch: the trainer gets the lower micro-batch and everything e
   json object = samples::native_job();
   object["spec"]["runtime"]["config"] = {{"steps", 5}, {"batch", {{"global", 16}, {"micro", 8}}}};
   TrainingJob job = samples::observed(object);
-  CHECK(json::parse(trainer_config(job)) == object["spec"]["runtime"]["config"]);
+  CHECK(parse_json(trainer_config(job)) == object["spec"]["runtime"]["config"]);
   job.status.micro_batch = 4;
   const json expected = {{"steps", 5}, {"batch", {{"global", 16}, {"micro", 4}}}};
-  CHECK(json::parse(trainer_config(job)) == expected);
+  CHECK(parse_json(trainer_config(job)) == expected);
   const json pod = pod_of(job);
   for (const json& variable : pod["spec"]["containers"][0]["env"]) {
     if (variable["name"] != kEnvTrainerConfig) continue;
-    CHECK(json::parse(variable["value"].get<std::string>()) == expected);
+    CHECK(parse_json(variable["value"].get<std::string>()) == expected);
   }
   // The user has lowered it further meanwhile.
   job.spec.runtime_config_json = R"({"batch":{"global":16,"micro":2}})";

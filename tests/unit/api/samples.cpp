@@ -167,12 +167,12 @@ WorkerGroup full_group() {
 }
 
 json native_job() {
-  return json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
+  return parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "gpt"}, "spec": {"runtime": {"kind": "Native"}}})");
 }
 
 json torch_job() {
-  return json::parse(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
+  return parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "mesh"},
     "spec": {"replicas": 2, "runtime": {"kind": "Torch"}, "template": {"spec": {"containers": [
       {"name": "worker", "image": "busybox", "command": ["python3", "train.py"], "args": ["--steps", "10"]}]}}}})");

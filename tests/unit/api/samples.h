@@ -1,9 +1,8 @@
 // Values that the tests of the api start from.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "common/api/types.h"
+#include "common/base/json.h"
 
 namespace pawl::api::samples {
 

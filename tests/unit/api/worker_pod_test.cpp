@@ -35,7 +35,7 @@ TEST_CASE("worker_pod: the launcher is injected in front of the user's command",
   const json& worker = pod["spec"]["containers"][0];
   CHECK(
       worker["command"] ==
-      json::parse(
+      parse_json(
           R"(["/pawl/lib/ld-linux-x86-64.so.2", "--library-path", "/pawl/lib", "/pawl/bin/pawl-launch",
                         "--", "python3", "train.py", "--steps", "10"])"));
   CHECK_FALSE(worker.contains("args"));
@@ -44,7 +44,7 @@ TEST_CASE("worker_pod: the launcher is injected in front of the user's command",
   CHECK(init["name"] == "pawl-inject");
   CHECK(init["image"] == "launcher:1");
   CHECK(init["command"] ==
-        json::parse(R"(["/inject/lib/ld-linux-x86-64.so.2", "--library-path", "/inject/lib",
+        parse_json(R"(["/inject/lib/ld-linux-x86-64.so.2", "--library-path", "/inject/lib",
                         "/inject/bin/pawl-launch", "--install", "/pawl"])"));
   CHECK(named(init["volumeMounts"], "pawl-launcher")["mountPath"] == "/pawl");
 }
@@ -62,19 +62,19 @@ TEST_CASE("worker_pod: a ten-line Native job gets image, command and a restricte
   const json pod = pod_of(samples::native_job(), kInjecting);
   const json& worker = pod["spec"]["containers"][0];
   CHECK(worker["image"] == "worker:1");
-  CHECK(worker["command"] == json::parse(R"(["pawl-launch", "--", "pawl-train"])"));
+  CHECK(worker["command"] == parse_json(R"(["pawl-launch", "--", "pawl-train"])"));
   CHECK_FALSE(pod["spec"].contains("initContainers"));
   CHECK(pod["spec"]["securityContext"] ==
-        json::parse(R"({"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 2000,
+        parse_json(R"({"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 2000,
                         "seccompProfile": {"type": "RuntimeDefault"}})"));
   CHECK(worker["securityContext"]["allowPrivilegeEscalation"] == false);
-  CHECK(worker["securityContext"]["capabilities"] == json::parse(R"({"drop": ["ALL"]})"));
+  CHECK(worker["securityContext"]["capabilities"] == parse_json(R"({"drop": ["ALL"]})"));
 }
 
 TEST_CASE("worker_pod: a Native job's own template keeps what it says and gets the rest", "[api]") {
   json job = samples::native_job();
   job["spec"]["template"] =
-      json::parse(R"({"spec": {"securityContext": {"runAsUser": 7, "fsGroup": null},
+      parse_json(R"({"spec": {"securityContext": {"runAsUser": 7, "fsGroup": null},
     "containers": [{"name": "worker", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
     "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "pawl-data"}}]}})");
   const json pod = pod_of(job, kInjecting);
@@ -87,7 +87,7 @@ TEST_CASE("worker_pod: a Native job's own template keeps what it says and gets t
 
 TEST_CASE("worker_pod: a Native job with the user's own image is injected", "[api]") {
   json job = samples::native_job();
-  job["spec"]["template"] = json::parse(
+  job["spec"]["template"] = parse_json(
       R"({"spec": {"containers": [{"name": "worker", "image": "mine", "args": ["-v"]}]}})");
   const json command = pod_of(job, kInjecting)["spec"]["containers"][0]["command"];
   CHECK(command[0] == "/pawl/lib/ld-linux-x86-64.so.2");
@@ -128,12 +128,12 @@ TEST_CASE("worker_pod: the template's account, grace and probes are kept", "[api
   CHECK(pod["spec"]["terminationGracePeriodSeconds"] == 600);
   const json& worker = pod["spec"]["containers"][0];
   CHECK_FALSE(worker["readinessProbe"].contains("httpGet"));
-  CHECK(worker["livenessProbe"]["httpGet"] == json::parse(R"({"path": "/healthz", "port": 8471})"));
+  CHECK(worker["livenessProbe"]["httpGet"] == parse_json(R"({"path": "/healthz", "port": 8471})"));
 }
 
 TEST_CASE("worker_pod: the contract's environment comes before the user's", "[api]") {
   json job = samples::torch_job();
-  job["spec"]["checkpoint"] = {{"uri", "file:///data/c"}, {"everySeconds", 30}, {"keep", 2}};
+  job["spec"]["checkpoint"] = {{"uri", "file:///data/$(c)"}, {"everySeconds", 30}, {"keep", 2}};
   worker_in(job)["env"] = json::array({{{"name", "MINE"}, {"value", "$(PAWL_SLOT)"}}});
   worker_in(job)["terminationMessagePath"] = "/tmp/last";
   const json pod = pod_of(job, kInjecting);
@@ -141,34 +141,37 @@ TEST_CASE("worker_pod: the contract's environment comes before the user's", "[ap
   const auto field = [&](const char* name) {
     return env_of(pod, name)["valueFrom"]["fieldRef"]["fieldPath"];
   };
-  CHECK(value("PAWL_CONTRACT") == "1");
-  CHECK(value("PAWL_JOB_NAME") == "mesh");
-  CHECK(value("PAWL_JOB_UID") == "job-uid");
-  CHECK(value("PAWL_ATTEMPT") == "2");
+  const json expected = {
+      {"contract", 2},         {"job", "mesh"},      {"jobUid", "job-uid"}, {"namespace", "team"},
+      {"pod", "mesh-2-1-3"},   {"attempt", 2},       {"slot", 1},           {"processes", 1},
+      {"runtime", "Torch"},
+      // The kubelet makes one dollar of two, and resolves nothing behind it.
+      {"checkpoint", {{"uri", "file:///data/$$(c)"}, {"seconds", 30}, {"keep", 2}}}};
+  CHECK(parse_json(value("PAWL_WORKER").get<std::string>()) == expected);
   CHECK(value("PAWL_SLOT") == "1");
-  CHECK(value("PAWL_RUNTIME") == "Torch");
-  CHECK(value("PAWL_PROCESSES") == "1");
-  CHECK(value("PAWL_HEALTH_PORT") == "8471");
-  CHECK(value("PAWL_CHECKPOINT_URI") == "file:///data/c");
-  CHECK(value("PAWL_CHECKPOINT_SECONDS") == "30");
-  CHECK(value("PAWL_CHECKPOINT_KEEP") == "2");
+  CHECK(env_of(pod, "PAWL_JOB_NAME").is_null());
   CHECK(value("PAWL_TERMINATION_LOG") == "/tmp/last");
-  CHECK(value("PAWL_TOKEN_FILE") == "/var/run/pawl/token/token");
-  CHECK(value("PAWL_PEER_TOKEN_FILE") == "/var/run/pawl/token/peer-token");
-  CHECK(value("PAWL_CA_FILE") == "/var/run/pawl/token/ca.crt");
-  CHECK(field("PAWL_NAMESPACE") == "metadata.namespace");
-  CHECK(field("PAWL_POD_NAME") == "metadata.name");
   CHECK(field("PAWL_POD_UID") == "metadata.uid");
   CHECK(field("PAWL_POD_IP") == "status.podIP");
   CHECK(field("PAWL_NODE_NAME") == "spec.nodeName");
   CHECK(pod["spec"]["containers"][0]["env"].back()["name"] == "MINE");
 }
 
+TEST_CASE("worker_pod: the slot and the job's name are variables where the template uses them",
+          "[api]") {
+  json job = samples::torch_job();
+  CHECK(env_of(pod_of(job, kInjecting), "PAWL_SLOT").is_null());
+  worker_in(job)["args"] = {"--host", "$(PAWL_JOB_NAME)-$(PAWL_SLOT)"};
+  const json pod = pod_of(job, kInjecting);
+  CHECK(env_of(pod, "PAWL_SLOT")["value"] == "1");
+  CHECK(env_of(pod, "PAWL_JOB_NAME")["value"] == "mesh");
+}
+
 TEST_CASE("worker_pod: the trainer's configuration travels as JSON", "[api]") {
   json job = samples::native_job();
   job["spec"]["runtime"]["config"] = {{"steps", 10}, {"model", {{"layers", 2}}}};
   const json text = env_of(pod_of(job, kInjecting), "PAWL_TRAINER_CONFIG")["value"];
-  CHECK(json::parse(text.get<std::string>()) == job["spec"]["runtime"]["config"]);
+  CHECK(parse_json(text.get<std::string>()) == job["spec"]["runtime"]["config"]);
 }
 
 TEST_CASE("worker_pod: one volume holds a token for the API server and one for the leader",
@@ -181,7 +184,6 @@ TEST_CASE("worker_pod: one volume holds a token for the API server and one for t
   CHECK(sources[1]["serviceAccountToken"]["path"] == "peer-token");
   CHECK(sources[1]["serviceAccountToken"]["audience"] == "pawl-launcher");
   CHECK(sources[2]["configMap"]["name"] == "kube-root-ca.crt");
-  CHECK(sources[3]["downwardAPI"]["items"][0]["path"] == "namespace");
   CHECK(named(pod["spec"]["containers"][0]["volumeMounts"], "pawl-token")["mountPath"] ==
         "/var/run/pawl/token");
 }
@@ -203,7 +205,7 @@ TEST_CASE("worker_pod: a local pod starts the launcher by path and mounts nothin
                            .launcher_path = "/b/pawl-launch",
                            .trainer_path = "/b/pawl-train"};
   const json native = pod_of(samples::native_job(), local)["spec"]["containers"][0];
-  CHECK(native["command"] == json::parse(R"(["/b/pawl-launch", "--", "/b/pawl-train"])"));
+  CHECK(native["command"] == parse_json(R"(["/b/pawl-launch", "--", "/b/pawl-train"])"));
   const json torch = pod_of(samples::torch_job(), local);
   CHECK(torch["spec"]["containers"][0]["command"][2] == "python3");
   for (const char* volume : {"pawl-token", "pawl-launcher"}) {

@@ -81,7 +81,7 @@ TEST_CASE("api_store: the patch that ends a deletion answers with what would hav
   const Reply last = api.patch(kLeases + "/a", {{"metadata", {{"finalizers", nullptr}}}});
   CHECK(last.body["metadata"]["resourceVersion"] == deleted.body["metadata"]["resourceVersion"]);
   CHECK_FALSE(last.body["metadata"].contains("finalizers"));
-  const json event = json::parse(events_of(api, kLeases, revision));
+  const json event = parse_json(events_of(api, kLeases, revision));
   CHECK(event["type"] == "DELETED");
   CHECK(event["object"]["metadata"]["finalizers"] == json{"x/y"});
   CHECK(event["object"]["metadata"]["resourceVersion"] == std::to_string(revision + 1));

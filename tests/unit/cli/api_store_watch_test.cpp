@@ -23,7 +23,7 @@ std::string summary(const std::string& lines) {
   std::istringstream stream{lines};
   std::string text, line;
   while (std::getline(stream, line)) {
-    const json event = json::parse(line);
+    const json event = parse_json(line);
     if (!text.empty()) text += ", ";
     text += event["type"].get<std::string>() + " " + event["object"]["metadata"].value("name", "");
   }
@@ -66,8 +66,8 @@ TEST_CASE("api_store: an object that stops to match a selector is deleted for it
   set("w");
   const std::string line = api.store.read_watch(watch);
   CHECK(summary(line) == "DELETED a");
-  CHECK(json::parse(line)["object"]["metadata"]["labels"]["k"] == "v");
-  CHECK(json::parse(line)["object"]["metadata"]["resourceVersion"] ==
+  CHECK(parse_json(line)["object"]["metadata"]["labels"]["k"] == "v");
+  CHECK(parse_json(line)["object"]["metadata"]["resourceVersion"] ==
         std::to_string(api.store.revision()));
   api.remove(api.pods + "/a");
   CHECK(api.store.read_watch(watch).empty());
@@ -78,7 +78,7 @@ TEST_CASE("api_store: a watch from before the compaction ends with 410 inside a 
   api.create_pod("a");
   Watch watch = open(api, "resourceVersion=" + std::to_string(api.store.revision()));
   for (const char* name : {"b", "c", "d"}) api.create_pod(name);
-  const json event = json::parse(api.store.read_watch(watch));
+  const json event = parse_json(api.store.read_watch(watch));
   CHECK(event["type"] == "ERROR");
   CHECK(event["object"]["code"] == 410);
   CHECK(event["object"]["reason"] == "Expired");
@@ -93,7 +93,7 @@ TEST_CASE("api_store: a lagging reader sees a prefix of history, and a bookmark 
   Watch watch = open(api, "resourceVersion=1&allowWatchBookmarks=true");
   for (const char* name : {"a", "b", "c"}) api.create_pod(name);
   CHECK(summary(api.store.read_watch(watch, 3)) == "ADDED a, ADDED b");
-  const json bookmark = json::parse(api.store.bookmark(watch));
+  const json bookmark = parse_json(api.store.bookmark(watch));
   CHECK(bookmark["type"] == "BOOKMARK");
   CHECK(bookmark["object"]["kind"] == "Pod");
   CHECK(bookmark["object"]["metadata"]["resourceVersion"] == "3");

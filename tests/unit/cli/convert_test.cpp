@@ -149,7 +149,7 @@ spec:
   CHECK(converted->job.contains(rules) == has_rules);
   CHECK(names(converted->left_out, field + "[0]") != has_rules);
   if (!has_rules) return;
-  CHECK(converted->job[rules] == json::parse(R"([
+  CHECK(converted->job[rules] == parse_json(R"([
       {"name": "pod-failure-policy-0", "action": "Fail",
        "onExitCodes": {"operator": "In", "values": [42, 43]}},
       {"name": "pod-failure-policy-1", "action": "RestartFree",

@@ -2,9 +2,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/run/options.h"
+#include "common/base/json.h"
 #include "common/os/process.h"
 
 using namespace pawl;
@@ -12,11 +12,11 @@ using namespace pawl::cli;
 using nlohmann::json;
 
 TEST_CASE("job_file: --set reaches and creates fields", "[cli]") {
-  json job = json::parse(R"({"spec": {"replicas": 2}})");
+  json job = parse_json(R"({"spec": {"replicas": 2}})");
   CHECK(apply_setting(job, "spec.replicas=4").has_value());
   CHECK(apply_setting(job, "spec.runtime.config.steps=20").has_value());
   CHECK(apply_setting(job, "spec.checkpoint={uri: \"file:///x=y\"}").has_value());
-  CHECK(job == json::parse(R"({"spec": {"replicas": 4, "runtime": {"config": {"steps": 20}},
+  CHECK(job == parse_json(R"({"spec": {"replicas": 4, "runtime": {"config": {"steps": 20}},
                                         "checkpoint": {"uri": "file:///x=y"}}})"));
   CHECK_FALSE(apply_setting(job, "spec.replicas").has_value());
   CHECK_FALSE(apply_setting(job, "metadata.name=x").has_value());
@@ -41,7 +41,7 @@ TEST_CASE("job_file: a checkpoint goes where it can be written, and the user is 
   for (const Case& one : cases) {
     INFO(one.checkpoint << " " << one.kind);
     json job = {{"spec", {{"runtime", {{"kind", one.kind}}}}}};
-    if (one.checkpoint != "null") job["spec"]["checkpoint"] = json::parse(one.checkpoint);
+    if (one.checkpoint != "null") job["spec"]["checkpoint"] = parse_json(one.checkpoint);
     std::vector<std::string> notices;
     REQUIRE(fit_to_machine(job, "/run", {}, notices).has_value());
     const json spec = job["spec"];
@@ -52,7 +52,7 @@ TEST_CASE("job_file: a checkpoint goes where it can be written, and the user is 
 }
 
 TEST_CASE("job_file: texts must be there", "[cli]") {
-  json job = json::parse(
+  json job = parse_json(
       R"({"spec": {"runtime": {"kind": "Custom", "config": {"data": {"paths": ["/no/such/text"]}}}}})");
   std::vector<std::string> notices;
   CHECK_FALSE(fit_to_machine(job, "/run", {}, notices).has_value());

@@ -1,9 +1,9 @@
 #include "cli/json_yaml.h"
 
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/yaml_json.h"
+#include "common/base/json.h"
 #include "common/base/random.h"
 
 using namespace pawl;
@@ -11,7 +11,7 @@ using namespace pawl::cli;
 using nlohmann::json;
 
 TEST_CASE("json_yaml: it reads as people write it", "[cli]") {
-  const json value = json::parse(R"({
+  const json value = parse_json(R"({
     "apiVersion": "pawl.dev/v1alpha1", "image": "registry.example:5000/a/b:1.2", "none": null, "empty": [], "map": {},
     "list": [{"name": "worker", "args": ["-c", "true", "10m"]}, ["x"]], "on": "yes", "number": 3,
     "script": "set -e\n  echo a: b\n\nexit 0\n", "no end": "a\nb", "key: x": "# no comment"})");

@@ -1,7 +1,7 @@
 #include "cli/local/pod_process.h"
+#include "common/base/json.h"
 
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace pawl;
 using namespace pawl::local;

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/kube/transport.h"
 
 namespace pawl::cli {

@@ -1,11 +1,11 @@
 // A job with four workers as the API server shows it, to be changed by each test; and its snapshot.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/cluster/snapshot.h"
 #include "common/api/codec.h"
+#include "common/base/json.h"
 
 namespace pawl::cli {
 

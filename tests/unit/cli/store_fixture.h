@@ -1,11 +1,11 @@
 // A store on a clock that stands still, and short forms of the requests that tests make.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/local/api_store.h"
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 
 namespace pawl::local {
@@ -30,7 +30,7 @@ struct StoreFixture {
       request.content_type = type;
     }
     const auto response = store.handle(request);
-    return {response.status, nlohmann::json::parse(response.body)};
+    return {response.status, parse_json(response.body)};
   }
   Reply get(const std::string& target) { return call(kube::Method::kGet, target); }
   Reply post(const std::string& target, const nlohmann::json& body) {

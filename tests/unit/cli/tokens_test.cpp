@@ -1,7 +1,7 @@
 #include "cli/local/tokens.h"
+#include "common/base/json.h"
 
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace pawl;
 using namespace pawl::local;
@@ -63,7 +63,7 @@ TEST_CASE("tokens: forged, foreign, late and misdirected ones are refused", "[cl
 
 TEST_CASE("tokens: the key set holds the public key alone", "[cli]") {
   const auto authority = TokenAuthority::create().value();
-  const auto keys = nlohmann::json::parse(authority->jwks())["keys"];
+  const auto keys = parse_json(authority->jwks())["keys"];
   REQUIRE(keys.size() == 1);
   CHECK(keys[0]["kty"] == "EC");
   CHECK(keys[0]["crv"] == "P-256");

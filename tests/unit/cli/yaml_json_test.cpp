@@ -1,7 +1,7 @@
 #include "cli/yaml_json.h"
+#include "common/base/json.h"
 
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace pawl;
 using namespace pawl::cli;
@@ -47,7 +47,7 @@ TEST_CASE("yaml_json: scalars get the types that kubectl gives them", "[cli]") {
       {"e3", "e3"},
       {".", "."},
       {"123456789012345678901234567890", 123456789012345678901234567890.0},
-      {"[1, a, {b: 2}]", json::parse(R"([1, "a", {"b": 2}])")},
+      {"[1, a, {b: 2}]", parse_json(R"([1, "a", {"b": 2}])")},
   };
   for (const Case& one : cases) {
     INFO(one.yaml);
@@ -62,7 +62,7 @@ TEST_CASE("yaml_json: anchors are followed, empty documents left out", "[cli]") 
   const auto documents = parse_yaml_documents("---\n---\na: &x {b: 1}\nc: *x\n---\n# nothing\n");
   REQUIRE(documents.has_value());
   REQUIRE(documents->size() == 1);
-  CHECK(documents->front() == json::parse(R"({"a": {"b": 1}, "c": {"b": 1}})"));
+  CHECK(documents->front() == parse_json(R"({"a": {"b": 1}, "c": {"b": 1}})"));
 }
 
 TEST_CASE("yaml_json: what JSON cannot say is refused with its place", "[cli]") {

@@ -1,7 +1,7 @@
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace pawl;
 using namespace pawl::kube;
@@ -58,7 +58,7 @@ TEST_CASE("requests: a delete always carries the UID precondition", "[kube][O4]"
   options.grace_seconds = 0;
   const HttpRequest request = delete_request(resources::kPods, "n", "p", options);
   CHECK(request.method == Method::kDelete);
-  const json body = json::parse(request.body);
+  const json body = parse_json(request.body);
   CHECK(body["preconditions"] == json{{"uid", "u-1"}, {"resourceVersion", "9"}});
   CHECK(body["gracePeriodSeconds"] == 0);
   CHECK(body["propagationPolicy"] == "Background");
@@ -70,7 +70,7 @@ TEST_CASE("requests: a patch is a JSON merge patch of what it was given", "[kube
       merge_patch_request(resources::kTrainingJobs, "n", "j", patch, "status");
   CHECK(request.method == Method::kPatch);
   CHECK(request.content_type == "application/merge-patch+json");
-  CHECK(json::parse(request.body) == patch);
+  CHECK(parse_json(request.body) == patch);
   const HttpRequest created = create_request(resources::kPods, "n", {{"kind", "Pod"}});
   CHECK(created.method == Method::kPost);
   CHECK(created.content_type == "application/json");

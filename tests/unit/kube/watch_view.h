@@ -2,10 +2,10 @@
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/kube/watch_machine.h"
 
 namespace pawl::kube {

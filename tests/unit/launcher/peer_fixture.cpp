@@ -5,8 +5,9 @@
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include "common/base/json.h"
 
 namespace pawl::launcher::test {
 namespace {

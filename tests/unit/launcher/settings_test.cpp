@@ -12,11 +12,21 @@ using namespace pawl::launcher;
 
 namespace {
 
+const api::WorkerFacts kWorker{.job_name = "job",
+                               .job_uid = "ju",
+                               .ns = "team",
+                               .pod = "pod",
+                               .attempt = 2,
+                               .slot = 1,
+                               .processes = 4,
+                               .runtime = api::RuntimeKind::kTorch,
+                               .checkpoint = api::WorkerFacts::Checkpoint{"file:///c", 0, 5}};
+
 std::map<std::string, std::string> good_env() {
-  return {{"PAWL_JOB_NAME", "job"}, {"PAWL_JOB_UID", "ju"}, {"PAWL_NAMESPACE", "team"},
-          {"PAWL_POD_NAME", "pod"}, {"PAWL_POD_UID", "pu"}, {"PAWL_POD_IP", "::1"},
-          {"PAWL_ATTEMPT", "2"},    {"PAWL_SLOT", "1"},     {"PAWL_RUNTIME", "Torch"},
-          {"PAWL_PROCESSES", "4"},  {"PAWL_CONTRACT", "1"}, {"HOME", "/h"}};
+  return {{"PAWL_WORKER", api::encode_worker_facts(kWorker)},
+          {"PAWL_POD_UID", "pu"},
+          {"PAWL_POD_IP", "::1"},
+          {"HOME", "/h"}};
 }
 
 }  // namespace
@@ -24,30 +34,29 @@ std::map<std::string, std::string> good_env() {
 TEST_CASE("settings: what the operator gives is read, the rest has defaults", "[launcher]") {
   const auto settings = read_settings(good_env(), {"python", "train.py"});
   REQUIRE(settings.has_value());
-  CHECK(settings->attempt == 2);
-  CHECK(settings->runtime == api::RuntimeKind::kTorch);
-  CHECK(settings->checkpoint_seconds == 60);
+  CHECK(settings->worker.attempt == 2);
+  CHECK(settings->worker.runtime == api::RuntimeKind::kTorch);
+  CHECK(settings->checkpoint_seconds() == 60);
   CHECK(settings->token_file == "/var/run/pawl/token/token");
   CHECK(settings->peer_token_file == "/var/run/pawl/token/peer-token");
   CHECK(settings->termination_log == "/dev/termination-log");
-  CHECK(settings->health_port == -1);
+  CHECK(settings->health_port == 8471);
   auto local = good_env();
   local["PAWL_API_SERVER"] = "http://127.0.0.1:1";
   local["PAWL_TOKEN_FILE"] = "/t";
   CHECK(read_settings(local, {"x"})->peer_token_file == "/t");
+  CHECK(read_settings(local, {"x"})->health_port == -1);
 }
 
 TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
   auto env = good_env();
-  env.erase("PAWL_JOB_UID");
-  env["PAWL_SLOT"] = "-1";
-  env["PAWL_PROCESSES"] = "many";
-  env["PAWL_RUNTIME"] = "Magic";
-  env["PAWL_CONTRACT"] = "7";
+  env.erase("PAWL_POD_UID");
+  env["PAWL_HEALTH_PORT"] = "many";
+  env["PAWL_WORKER"] = "{}";
   const auto settings = read_settings(env, {});
   REQUIRE_FALSE(settings.has_value());
-  for (const char* part : {"PAWL_JOB_UID is not set", "PAWL_SLOT", "PAWL_PROCESSES is \"many\"",
-                           "\"Magic\"", "version 7", "no command"}) {
+  for (const char* part : {"PAWL_POD_UID is not set", "PAWL_HEALTH_PORT is \"many\"", "version 0",
+                           "no command"}) {
     INFO(part);
     CHECK(settings.error().message.find(part) != std::string::npos);
   }
@@ -82,6 +91,13 @@ TEST_CASE("process_env: torchrun's variables for every process", "[launcher][C7]
                                                        {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                                                        {"OMP_NUM_THREADS", "1"},
                                                        {"PAWL_CHANNEL_FD", "9"},
+                                                       {"PAWL_JOB_NAME", "job"},
+                                                       {"PAWL_JOB_UID", "ju"},
+                                                       {"PAWL_ATTEMPT", "2"},
+                                                       {"PAWL_SLOT", "1"},
+                                                       {"PAWL_CHECKPOINT_URI", "file:///c"},
+                                                       {"PAWL_CHECKPOINT_SECONDS", "0"},
+                                                       {"PAWL_CHECKPOINT_KEEP", "5"},
                                                        {"HOME", "/h"}};
   for (const auto& [name, value] : expected) {
     INFO(name);

@@ -1,6 +1,6 @@
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
+#include "common/base/json.h"
 #include "launcher/peer/gatekeeper.h"
 #include "launcher/peer/token.h"
 #include "peer_fixture.h"

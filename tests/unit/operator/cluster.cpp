@@ -81,7 +81,7 @@ void Cluster::start_operator() {
 void Cluster::post_events(Kind kind, const std::string& lines) {
   std::istringstream stream(lines);
   for (std::string line; std::getline(stream, line);) {
-    const json event = json::parse(line);
+    const json event = parse_json(line);
     const std::string type = event["type"];
     if (type == "BOOKMARK") continue;
     auto change = controller::decode_change(kind, event["object"], type == "DELETED", log_);
@@ -105,7 +105,7 @@ bool Cluster::pump_views() {
 
 kube::HttpRequest Cluster::stored_part(const kube::HttpRequest& request) const {
   if (summary(request) != "PATCH trainingjobs/status") return request;
-  json body = json::parse(request.body);
+  json body = parse_json(request.body);
   kept(body["status"]);
   kube::HttpRequest part = request;
   part.body = body.dump();
@@ -176,7 +176,7 @@ void Cluster::settle(std::chrono::seconds horizon) {
 json Cluster::call(const kube::HttpRequest& request) {
   const auto response = store_.handle(request);
   PAWL_CHECK(response.status < 300, response.body.c_str());
-  return json::parse(response.body);
+  return parse_json(response.body);
 }
 
 void Cluster::create_job(const std::string& name, int replicas, const std::string& kind) {

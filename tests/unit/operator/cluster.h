@@ -6,13 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "cli/local/api_store.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 #include "operator/controller/loop.h"
 

@@ -291,7 +291,7 @@ TEST_CASE("controller: each plan with something to do says why in one log line",
   cluster.create_job("gpt");
   cluster.settle(seconds{30});
   REQUIRE_FALSE(cluster.log_lines.empty());
-  const json line = json::parse(cluster.log_lines.front());
+  const json line = parse_json(cluster.log_lines.front());
   CHECK(line["event"] == "plan");
   CHECK(line["job"] == "gpt");
   CHECK(line["why"] == "Starting: starting 2 workers");

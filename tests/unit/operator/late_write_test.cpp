@@ -91,7 +91,7 @@ bool is_eligible(Cluster& cluster, const std::string& uid) {
 }
 
 std::string uid_of_deletion(const kube::HttpRequest& request) {
-  return json::parse(request.body)["preconditions"]["uid"];
+  return parse_json(request.body)["preconditions"]["uid"];
 }
 
 // The late request arrives. Every write names what it was decided on; where that has changed, it is
@@ -104,11 +104,11 @@ int arrive(Cluster& cluster, const kube::HttpRequest& request) {
   const auto response = cluster.deliver(request);
   INFO(response.body);
   if (request.method == kube::Method::kPatch) {
-    CHECK(json::parse(request.body)["metadata"]["resourceVersion"].is_string());
+    CHECK(parse_json(request.body)["metadata"]["resourceVersion"].is_string());
   } else if (is_delete) {
     CHECK((response.status >= 400 || !was_eligible));
   } else if (response.status == 201 && request.target.ends_with("/pods")) {
-    CHECK_FALSE(is_eligible(cluster, json::parse(response.body)["metadata"]["uid"]));
+    CHECK_FALSE(is_eligible(cluster, parse_json(response.body)["metadata"]["uid"]));
   }
   return response.status;
 }

@@ -62,6 +62,7 @@ const std::set<std::string> kAllowed{
     "strchr",
     "strcmp",
     "strlen",
+    "ldexp",
     "strtod",
     "strtof",
     "strtol",

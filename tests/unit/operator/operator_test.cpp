@@ -1,12 +1,12 @@
 // The Operator as `pawl run` and main.cpp use it: its own thread and the real informers, above the
 // store's transport.
+#include "common/base/json.h"
 #include "operator/controller/operator.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/store_transport.h"
 #include "common/kube/requests.h"
@@ -42,7 +42,7 @@ json call(kube::Transport& transport, const kube::HttpRequest& request) {
   REQUIRE(response.has_value());
   INFO(response->body);
   REQUIRE(response->status < 300);
-  return json::parse(response->body);
+  return parse_json(response->body);
 }
 
 json tiny_job() {

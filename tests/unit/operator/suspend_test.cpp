@@ -1,7 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
-#include <nlohmann/json.hpp>
 
 #include "common/api/children.h"
+#include "common/base/json.h"
 #include "tests/unit/operator/world.h"
 
 using namespace pawl;

@@ -1,11 +1,10 @@
 #include "tests/unit/operator/world.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::test {
 

@@ -3,9 +3,9 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "cli/local/store_transport.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 #include "common/os/real_clock.h"
 #include "operator/controller/operator.h"
@@ -22,7 +22,7 @@ json call(kube::Transport& transport, const kube::HttpRequest& request) {
   REQUIRE(response.has_value());
   INFO(response->body);
   REQUIRE(response->status < 300);
-  return json::parse(response->body);
+  return parse_json(response->body);
 }
 
 // Counts what one operator sends, and hands it on.

@@ -5,13 +5,13 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/local/api_store.h"
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/kube/requests.h"
 #include "operator/leader/lease.h"
 
@@ -105,7 +105,7 @@ class LeaseWorld {
   nlohmann::json lease() {
     const auto response =
         store_.handle(kube::get_request(kube::resources::kLeases, "pawl-system", "pawl-operator"));
-    return response.status == 200 ? nlohmann::json::parse(response.body) : nlohmann::json{};
+    return response.status == 200 ? parse_json(response.body) : nlohmann::json{};
   }
   void patch_lease(const nlohmann::json& patch) {
     handle(
@@ -198,7 +198,7 @@ class LeaseWorld {
     const std::string lines = store_.read_watch(candidate.watch);
     for (std::size_t begin = 0; begin < lines.size();) {
       const std::size_t end = lines.find('\n', begin);
-      const auto event = nlohmann::json::parse(lines.substr(begin, end - begin));
+      const auto event = parse_json(lines.substr(begin, end - begin));
       begin = end + 1;
       const leader::LeaseRecord record = leader::decode_lease(event["object"]);
       if (event["type"] == "DELETED") {
