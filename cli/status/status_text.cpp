@@ -27,6 +27,7 @@ std::string phase_of_pod(const api::PodView& pod) {
   if (!pod.waiting_reason.empty()) return pod.waiting_reason;
   switch (pod.phase) {
     case api::PodPhase::kPending:
+      if (pod.is_gated) return "SchedulingGated";
       return pod.node.empty() && !pod.unschedulable_message.empty() ? "Unschedulable" : "Pending";
     case api::PodPhase::kRunning:
       return "Running";

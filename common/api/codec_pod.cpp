@@ -44,7 +44,15 @@ void read_pod_condition(Fields& fields, PodView& pod) {
     pod.has_disruption_target = status == "True";
     pod.disruption_reason = reason;
   }
-  if (type == "PodScheduled" && status == "False") pod.unschedulable_message = message;
+  if (type == "TerminationTarget" && status == "True") {  // set by Kueue, before it deletes the pod
+    pod.has_disruption_target = true;
+    pod.disruption_reason = reason;
+    if (pod.message.empty()) pod.message = message;
+  }
+  if (type == "PodScheduled" && status == "False") {
+    pod.unschedulable_message = message;
+    pod.is_gated = reason == "SchedulingGated";
+  }
 }
 
 // A container that waits in the normal course of things says nothing of interest.

@@ -50,11 +50,17 @@ void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata
     if (key.starts_with(prefix) && !labels.contains(key)) labels[key] = value;
   }
   if (!labels.contains(prefix + "queue-name")) return;
-  // A group is admitted whole or not at all. Each attempt is a group of its own: Kueue would take
-  // pods of the next one for replacements in a group that is being torn down.
-  labels[prefix + "pod-group-name"] = job.meta.name + "-" + std::to_string(attempt);
-  object_at(metadata, "annotations")[prefix + "pod-group-total-count"] =
-      std::to_string(job.spec.replicas);
+  // A group is admitted whole or not at all. Each attempt is a group of its own, so that the quota
+  // is free while a job is suspended or waits after a failure, and another size is no conflict. The
+  // UID keeps the pods out of the group of a deleted job of this name: Kueue does not admit an
+  // ended one.
+  labels[prefix + "pod-group-name"] =
+      job.meta.name + "-" + job.meta.uid.substr(0, 7) + "-" + std::to_string(attempt);
+  json& annotations = object_at(metadata, "annotations");
+  annotations[prefix + "pod-group-total-count"] = std::to_string(job.spec.replicas);
+  // The group ends with its last pod: nobody will replace one. Otherwise it would stay in the
+  // queue, be admitted again without pods, and hold its ended pods by their finalizer.
+  annotations[prefix + "retriable-in-group"] = "false";
 }
 
 }  // namespace pawl::api

@@ -105,7 +105,7 @@ ensure() {  # NAME MODULE_FOLDER MODULE BINARY
 
 ensure_release() {  # NAME
   local version hash build=build_release
-  [ "$1" != jobset ] || build=build_from_source
+  case $1 in jobset | kueue) build=build_from_source ;; esac
   version=$(release_of "$1" | cut -d' ' -f2)
   hash=$({ release_of "$1"; declare -f "$build"; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12)
   ensure_in "$tools/$1-${version#v}-$hash" "$1" "$build" "$1"

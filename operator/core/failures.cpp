@@ -40,9 +40,11 @@ void use_known_cause(Failure& failure) {
 
 // https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 std::string disruption_cause(const std::string& reason) {
-  if (reason == "PreemptionByScheduler") return cause::kPreempted;
+  if (reason == "PreemptionByScheduler" || reason == "WorkloadEvictedDueToPreempted") {
+    return cause::kPreempted;
+  }
   if (reason == "DeletionByTaintManager" || reason == "DeletionByPodGC") return cause::kNodeLost;
-  return cause::kEvicted;  // EvictionByEvictionAPI, TerminationByKubelet
+  return cause::kEvicted;  // EvictionByEvictionAPI, TerminationByKubelet, Kueue's other reasons
 }
 
 // status.reason of a pod that the kubelet ended or never admitted; empty if it says nothing of the

@@ -10,6 +10,7 @@ namespace {
 using namespace api;
 
 constexpr char kImagePull[] = "ImagePullBackOff";
+constexpr char kGated[] = "SchedulingGated";  // the cluster's word; a queue is no fault
 
 void stall(Pass& pass, const std::string& reason, const std::string& message) {
   if (!is_true(pass.next, condition::kStalled)) pass.emit(true, reason, message);
@@ -124,7 +125,9 @@ void say_waiting(Pass& pass) {
   const bool is_told = running != nullptr && running->reason == waiting.reason;
   const bool was_blocked =
       running != nullptr && running->reason != "Starting" && running->reason != "Restarting";
-  if (waiting.is_blocked && !is_told) pass.emit(true, waiting.reason, waiting.message);
+  if (waiting.is_blocked && !is_told) {
+    pass.emit(waiting.reason != kGated, waiting.reason, waiting.message);
+  }
   if (!waiting.is_blocked && !was_blocked) return;
   set_condition(pass, condition::kRunning, "False", waiting.reason, waiting.message);
 }
@@ -201,6 +204,13 @@ void tell_given_up(Pass& pass) {
       pass.next.attempt, pass.job.meta.uid});
 }
 
+// Why a pod without a node has none.
+std::string unscheduled_text(const Pass& pass, const PodView& pod) {
+  const auto queue = pass.job.meta.labels.find(std::string(kKueuePrefix) + "queue-name");
+  if (!pod.is_gated || queue == pass.job.meta.labels.end()) return pod.unschedulable_message;
+  return "Kueue has not admitted it through queue " + queue->second;
+}
+
 }  // namespace
 
 // What keeps the first pod that waits; a sentence of the cluster's own where there is one.
@@ -214,11 +224,13 @@ Waiting waiting_for(const Pass& pass) {
     if (pod.waiting_reason.empty() && !is_unschedulable) continue;
     if (++waiting > 1) continue;
     out.is_blocked = true;
-    out.reason = pod.waiting_reason.empty() ? "Unschedulable" : pod.waiting_reason;
+    out.reason = !pod.waiting_reason.empty() ? pod.waiting_reason
+                 : pod.is_gated              ? kGated
+                                             : "Unschedulable";
     // The kubelet says them in turn, as long as an image cannot be pulled.
     if (out.reason == "ErrImagePull") out.reason = kImagePull;
     const std::string& text =
-        pod.waiting_reason.empty() ? pod.unschedulable_message : pod.waiting_message;
+        pod.waiting_reason.empty() ? unscheduled_text(pass, pod) : pod.waiting_message;
     obstacle = out.reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
   }
   if (waiting == 0) return out;

@@ -182,8 +182,7 @@ def install_pawl(plane):
     manifest = pathlib.Path(plane.state / "pawl.yaml")
     manifest.write_text(rendered)
     plane.apply(ROOT / "crds")
-    plane.kubectl("wait", "--for=condition=Established", "crd", "trainingjobs.pawl.dev", "workergroups.pawl.dev",
-                  "--timeout=60s")
+    plane.wait_established("trainingjobs.pawl.dev", "workergroups.pawl.dev")
     plane.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pawl-system"}})
     plane.apply(manifest)
 

@@ -1,6 +1,7 @@
 """How the peers' controllers are brought up: their own definitions and webhooks, configured as their releases do, with
 three differences: no leader election, our certificates, and a client rate that is not the limit."""
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -10,6 +11,8 @@ from .plane import NAMESPACE, Authority, Plane, free_port, poll, tool
 
 # Two of them read their certificates from this path, and nothing changes that.
 FIXED_CERTIFICATES = pathlib.Path("/tmp/k8s-webhook-server/serving-certs")
+# Kueue those of its metrics from this one, which only root can make.
+KUEUE_METRICS_CERTIFICATES = pathlib.Path("/etc/kueue/metrics/certs")
 SELECT_JOBSET_PODS = """  objectSelector:
     matchExpressions:
     - {key: jobset.sigs.k8s.io/jobset-name, operator: Exists}
@@ -53,7 +56,7 @@ health: {{healthProbeBindAddress: "127.0.0.1:{health}"}}
 clientConnection: {{qps: 1000, burst: 1000}}
 """)
     plane.apply(binary.parent / "bases")
-    plane.kubectl("wait", "--for=condition=Established", "crd", "jobsets.jobset.x-k8s.io", "--timeout=60s")
+    plane.wait_established("jobsets.jobset.x-k8s.io")
     plane.start("jobset", [binary, "--config", config, "--zap-devel=false", "--zap-log-level=error"],
                 {"KUBECONFIG": str(plane.identity("jobset"))})
     _ready(plane, "jobset", [port])
@@ -84,18 +87,17 @@ clientConnection: {{qps: 1000, burst: 1000}}
     folder = binary.parent
     (folder / "crds" / "kustomization.yaml").unlink(missing_ok=True)
     plane.apply(folder / "crds")
-    plane.kubectl("wait", "--for=condition=Established", "crd", "trainjobs.trainer.kubeflow.org",
-                  "clustertrainingruntimes.trainer.kubeflow.org", "--timeout=60s")
+    plane.wait_established("trainjobs.trainer.kubeflow.org", "clustertrainingruntimes.trainer.kubeflow.org")
     plane.start("trainer", [binary, "--config", config, "--zap-log-level=error"],
                 {"KUBECONFIG": str(plane.identity("trainer")), "TMPDIR": str(temporary)})
     _ready(plane, "trainer", [port])
     text = webhooks.by_url(plane.control.authority, (folder / "manifests.yaml").read_text(), port)
     _apply_text(plane, "trainer-webhooks", text.replace("name: mutating-webhook-configuration", "name: trainer-mutating")
                 .replace("name: validating-webhook-configuration", "name: trainer-validating"))
-    poll(lambda: _applies(plane, folder / "torch_distributed.yaml"), "the runtime of Trainer", 60, 0.5)
+    poll(lambda: applies(plane, folder / "torch_distributed.yaml"), "the runtime of Trainer", 60, 0.5)
 
 
-def _applies(plane, file):
+def applies(plane, file):
     """A webhook answers some moments after its port listens."""
     try:
         plane.apply(file)
@@ -129,7 +131,7 @@ def start_training_operator(plane: Plane):
     folder = binary.parent
     (folder / "crds" / "kustomization.yaml").unlink(missing_ok=True)
     plane.apply(folder / "crds")
-    plane.kubectl("wait", "--for=condition=Established", "crd", "pytorchjobs.kubeflow.org", "--timeout=60s")
+    plane.wait_established("pytorchjobs.kubeflow.org")
     _namespace(plane, "kubeflow")
     files = [f"--from-file={key}={certificates / key}" for key in ("ca.crt", "ca.key", "tls.crt", "tls.key")]
     plane.kubectl("create", "secret", "generic", "training-operator-webhook-cert", "-n", "kubeflow", *files)
@@ -145,3 +147,47 @@ def start_training_operator(plane: Plane):
         poll(lambda: _takes_pytorch_jobs(plane), "training-operator's webhook", 60, 1)
     finally:
         shutil.rmtree(FIXED_CERTIFICATES.parent, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def kueue(plane: Plane):
+    """With plain pods alone, in the benchmark's namespace. It watches the folder of its metrics' certificates all the time."""
+    top = KUEUE_METRICS_CERTIFICATES.parents[1]
+    if top.exists():
+        raise RuntimeError(f"{top} is there already, left by a run that was killed, or of a Kueue of yours: remove it")
+    try:
+        webhooks.serving_certificate(plane.control.authority, KUEUE_METRICS_CERTIFICATES, "kueue-serving")
+        _start_kueue(plane)
+        yield
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def _start_kueue(plane: Plane):
+    binary = tool("kueue")
+    port, metrics, health = free_port(), free_port(), free_port()
+    certificates = webhooks.serving_certificate(plane.control.authority, plane.state / "kueue-certs", "kueue-serving")
+    config = plane.state / "kueue.config.yaml"
+    config.write_text(f"""apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+namespace: kueue-system
+leaderElection: {{leaderElect: false}}
+internalCertManagement: {{enable: false}}
+webhook: {{host: 127.0.0.1, port: {port}, certDir: {certificates}}}
+metrics: {{bindAddress: "127.0.0.1:{metrics}"}}
+health: {{healthProbeBindAddress: "127.0.0.1:{health}"}}
+clientConnection: {{qps: 1000, burst: 1000}}
+managedJobsNamespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {NAMESPACE}}}}}
+integrations: {{frameworks: [pod]}}
+featureGates: {{VisibilityOnDemand: false}}
+""")
+    # Its definitions are stored in the version that is used here, so its conversion webhook has nothing to do.
+    plane.apply(binary.parent / "bases")
+    plane.wait_established("workloads.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io")
+    _namespace(plane, "kueue-system")
+    plane.start("kueue", [binary, "--config", config, "--zap-devel=false", "--zap-log-level=error"],
+                {"KUBECONFIG": str(plane.identity("kueue"))})
+    _ready(plane, "kueue", [port, health])
+    text = webhooks.by_url(plane.control.authority, (binary.parent / "manifests.yaml").read_text(), port)
+    _apply_text(plane, "kueue-webhooks", text.replace("name: mutating-webhook-configuration", "name: kueue-mutating")
+                .replace("name: validating-webhook-configuration", "name: kueue-validating"))

@@ -33,8 +33,9 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-$I", "lab
 class Plane:
     """`with Plane(nodes=250) as plane:`; everything it started is gone afterwards, whatever happens."""
 
-    def __init__(self, nodes, api_server_flags=()):
+    def __init__(self, nodes, api_server_flags=(), pods_end="kwok_ends_at_once.yaml"):
         self.node_count = nodes
+        self.stages = [HERE / "kwok.yaml", HERE / pods_end]
         self.api_server_flags = list(api_server_flags)
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="pawl-bench."))
         self.endpoint = Endpoint("127.0.0.1", "127.0.0.1", port=free_port(), etcd_port=free_port())
@@ -76,7 +77,7 @@ class Plane:
         self.daemons["kube-scheduler"] = control.scheduler
         self.kubeconfig = control.kubeconfig
         self.start("kwok", [tool("kwok"), f"--kubeconfig={self.identity('kwok')}", "--manage-all-nodes=true",
-                            f"--config={HERE / 'kwok.yaml'}", "--node-lease-duration-seconds=0"])
+                            *(f"--config={file}" for file in self.stages), "--node-lease-duration-seconds=0"])
         self.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         poll(lambda: control.api.exists(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"),
              "the namespace's service account", 120)
@@ -115,6 +116,15 @@ class Plane:
     def apply(self, *files):
         for file in files:
             self.kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
+
+    def wait_established(self, *definitions):
+        """`kubectl wait` fails at once on a definition that has no conditions yet."""
+        def is_established(name):
+            item = self.control.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+            conditions = item.get("status", {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        poll(lambda: all(map(is_established, definitions)), f"established {', '.join(definitions)}", 60)
 
     def load(self, *arguments):
         """The command line of one run of the load generator."""

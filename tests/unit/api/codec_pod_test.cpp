@@ -107,6 +107,28 @@ TEST_CASE("decode_pod: eviction, disruption and a pod that fits nowhere", "[api]
   CHECK(pod.unschedulable_message == "0/2 nodes");
 }
 
+TEST_CASE("decode_pod: Kueue's word on a pod that it stops, and its gate", "[api]") {
+  const auto told = [](const char* reason, const char* status) {
+    return view_of(pod_with({{"conditions", json::array({{{"type", "TerminationTarget"},
+                                                          {"status", status},
+                                                          {"reason", reason},
+                                                          {"message", "for a workload"}}})}}));
+  };
+  const PodView pod = told("WorkloadEvictedDueToPreempted", "True");
+  CHECK(pod.has_disruption_target);
+  CHECK(pod.disruption_reason == "WorkloadEvictedDueToPreempted");
+  CHECK(pod.message == "for a workload");
+  CHECK_FALSE(told("WorkloadEvictedDueToPreempted", "False").has_disruption_target);
+
+  const PodView gated =
+      view_of(pod_with({{"conditions", json::array({{{"type", "PodScheduled"},
+                                                     {"status", "False"},
+                                                     {"reason", "SchedulingGated"},
+                                                     {"message", "gates"}}})}}));
+  CHECK(gated.is_gated);
+  CHECK(gated.unschedulable_message == "gates");
+}
+
 TEST_CASE("decode_pod: a phase that nobody knows is Unknown, none at all is Pending", "[api]") {
   CHECK(view_of(pod_with({{"phase", "Sleeping"}})).phase == PodPhase::kUnknown);
   CHECK(view_of(pod_with(json::object())).phase == PodPhase::kPending);

@@ -55,6 +55,18 @@ TEST_CASE("restart: preemption, eviction, deletion and lost nodes do not spend t
          pod.has_disruption_target = true;
          pod.disruption_reason = "PreemptionByScheduler";
        }},
+      {"Preempted",
+       [](auto& pod) {
+         pod.meta.deletion_time = TimePoint{};
+         pod.has_disruption_target = true;
+         pod.disruption_reason = "WorkloadEvictedDueToPreempted";
+       }},
+      {"Evicted",
+       [](auto& pod) {
+         pod.meta.deletion_time = TimePoint{};
+         pod.has_disruption_target = true;
+         pod.disruption_reason = "WorkloadEvictedDueToPodsReadyTimeout";
+       }},
       {"Evicted",
        [](auto& pod) {
          pod.phase = api::PodPhase::kFailed;
@@ -214,7 +226,8 @@ TEST_CASE("restart: exit code 93 fails the job at once", "[core][I5][C4]") {
   CHECK(world.live_pods() == 0);
 }
 
-TEST_CASE("failure: Failed is written when the last pod has ended, not before", "[core][I9][H3][B1][F2]") {
+TEST_CASE("failure: Failed is written when the last pod has ended, not before",
+          "[core][I9][H3][B1][F2]") {
   World world(3);
   world.settle();
   world.is_kubelet_on = false;

@@ -162,7 +162,31 @@ TEST_CASE("start: a pod that cannot be scheduled is named", "[core][I16][D7]") {
   CHECK(world.job.status.message.find("Insufficient nvidia.com/gpu") != std::string::npos);
 }
 
-TEST_CASE("start: somebody else's pod or WorkerGroup in the way stalls the job", "[core][I13][C10]") {
+TEST_CASE("start: who holds gated pods back is named, and it is no warning", "[core][I16]") {
+  World world(2);
+  world.is_kubelet_on = false;
+  world.settle();
+  for (int slot = 0; slot < 2; ++slot) {
+    world.pod(slot).is_gated = true;
+    world.pod(slot).unschedulable_message = "Scheduling is blocked";
+  }
+  world.settle(std::chrono::seconds{60});
+  CHECK(world.job.status.reason == "SchedulingGated");
+  CHECK(
+      world.job.status.message ==
+      "0/2 workers ready; 2 cannot start: SchedulingGated (pod gpt-1-0-0): Scheduling is blocked");
+  CHECK(world.job.status.restarts == api::Restarts{});
+
+  world.job.meta.labels["kueue.x-k8s.io/queue-name"] = "research";
+  world.settle(std::chrono::seconds{60});
+  CHECK(
+      world.job.status.message ==
+      "0/2 workers ready; 2 cannot start: SchedulingGated (pod gpt-1-0-0): Kueue has not admitted "
+      "it through queue research");
+}
+
+TEST_CASE("start: somebody else's pod or WorkerGroup in the way stalls the job",
+          "[core][I13][C10]") {
   World world(2);
   world.is_kubelet_on = false;
   api::PodView stranger;
@@ -181,7 +205,8 @@ TEST_CASE("start: somebody else's pod or WorkerGroup in the way stalls the job",
   CHECK(other.job.status.phase == "Stalled");
 }
 
-TEST_CASE("start: children of a deleted job of the same name are waited for", "[core][I13][A26][H8]") {
+TEST_CASE("start: children of a deleted job of the same name are waited for",
+          "[core][I13][A26][H8]") {
   World world(2);
   world.is_kubelet_on = false;
   api::PodView old;
