@@ -100,8 +100,15 @@ class PawlCluster : public Cluster {
     const json pod = {
         {"metadata", {{"name", name}, {"labels", {{"pawl.dev/job-uid", job["metadata"]["uid"]}}}}},
         {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
-    const auto made = call(create_request(resources::kPods, ns(), pod));
-    if (!made) FAIL(made.error().message);
+    // A new namespace takes no pod before its default ServiceAccount is there.
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      const auto made = call(create_request(resources::kPods, ns(), pod));
+      if (made) return;
+      const bool is_too_early = made.error().message.find("service account") != std::string::npos;
+      if (!is_too_early || std::chrono::steady_clock::now() > end) FAIL(made.error().message);
+      ::usleep(50'000);  // between polls of another process
+    }
   }
 
  private:
