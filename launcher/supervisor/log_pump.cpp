@@ -85,11 +85,13 @@ class LogPump::Impl {
       std::vector<pollfd> waiting{{inbox_->fd(), POLLIN, 0}};
       for (const Stream& stream : streams_) waiting.push_back({stream.pipe.get(), POLLIN, 0});
       if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
+      // First, whether or not it was ready then: what a process was told before it wrote a line (its
+      // rank) was posted before the line.
+      inbox_->drain();
       for (std::size_t i = 1; i < waiting.size(); ++i) {
         if (waiting[i].revents != 0) read_once(streams_[i - 1]);
       }
       std::erase_if(streams_, [](const Stream& stream) { return !stream.pipe.is_open(); });
-      if (waiting[0].revents != 0) inbox_->drain();
     }
     for (Stream& stream : streams_) {
       drain(stream);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <future>
 #include <map>
 
 #include "common/os/process.h"
@@ -84,6 +85,30 @@ struct Shop {
 };
 
 }  // namespace
+
+TEST_CASE("log_pump: a line has the rank that was known when it was written", "[launcher]") {
+  std::string path = "/tmp/pawl-pump-XXXXXX";
+  const os::Fd out{::mkostemp(path.data(), O_CLOEXEC)};
+  int lines[2] = {}, errors[2] = {};
+  REQUIRE(::pipe2(lines, O_CLOEXEC) == 0);
+  REQUIRE(::pipe2(errors, O_CLOEXEC) == 0);
+  const os::Fd line_end{lines[1]}, error_end{errors[1]};
+  auto pump = LogPump::start(true, out.get(), out.get()).value();
+  pump->add(1, os::Fd{lines[0]}, os::Fd{errors[0]});
+  std::promise<void> is_held, release;
+  pump->ask_tail(0, [&](const std::string&) {
+    is_held.set_value();
+    release.get_future().wait();
+  });
+  is_held.get_future().wait();
+  // Both are there when its thread looks again.
+  pump->set_first_rank(2);
+  REQUIRE(::write(line_end.get(), "hello\n", 6) == 6);
+  release.set_value();
+  pump.reset();
+  CHECK(read_file(path) == "[3] hello\n");
+  ::unlink(path.c_str());
+}
 
 TEST_CASE("supervisor: exit codes and signals come as they were", "[launcher]") {
   Shop shop;
