@@ -8,6 +8,7 @@ because they break what all share. The last line is "N passed, N failed".
 import argparse
 import concurrent.futures
 import importlib
+import os
 import pathlib
 import signal
 import sys
@@ -57,8 +58,11 @@ def run_one(name, function):
 def run_all(chosen):
     """Whether each passed."""
     alone = [one for one in chosen if needs_all(one[1])]
-    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+    lanes = concurrent.futures.ThreadPoolExecutor(LANES)
+    try:
         results = list(lanes.map(lambda one: run_one(*one), [one for one in chosen if one not in alone]))
+    finally:
+        lanes.shutdown(wait=False, cancel_futures=True)  # a cancelled run does not wait for the others
     return results + [run_one(*one) for one in alone]
 
 
@@ -76,6 +80,7 @@ def main():
     chosen = [(name, function) for name, function in scenarios(options.long)
               if not options.only or any(name.startswith(prefix) for prefix in options.only)]
     passed = failed = 0
+    is_cancelled = False
     # A cancelled run takes its cluster down, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -83,12 +88,16 @@ def main():
             install.bring_up()
         results = run_all(chosen)
         passed, failed = results.count(True), results.count(False)
+    except SystemExit:
+        is_cancelled = True
     except Exception:  # noqa: BLE001
         traceback.print_exc()
         failed += 1
     finally:
         if not options.keep and not options.reuse:
             cluster("down", check=False)
+    if is_cancelled:
+        os._exit(143)  # scenarios under way would wait for a cluster that is gone
     print(f"{passed} passed, {failed} failed", flush=True)
     return 1 if failed or not passed else 0
 

@@ -31,8 +31,10 @@ inline constexpr char kEnvWorker[] = "PAWL_WORKER";            // worker_facts.h
 inline constexpr char kEnvPodUid[] = "PAWL_POD_UID";           // from fieldRef metadata.uid
 inline constexpr char kEnvPodIp[] = "PAWL_POD_IP";             // from fieldRef status.podIP
 inline constexpr char kEnvNodeName[] = "PAWL_NODE_NAME";       // from fieldRef spec.nodeName
-inline constexpr char kEnvSlot[] = "PAWL_SLOT";                // for the template's own $(PAWL_SLOT); so is the next
+inline constexpr char kEnvSlot[] = "PAWL_SLOT";                // for the template's own $(PAWL_SLOT); so are those below
+inline constexpr char kEnvAttempt[] = "PAWL_ATTEMPT";
 inline constexpr char kEnvJobName[] = "PAWL_JOB_NAME";
+inline constexpr char kEnvJobUid[] = "PAWL_JOB_UID";
 inline constexpr char kEnvTrainerConfig[] = "PAWL_TRAINER_CONFIG";  // Native: runtime.config as JSON
 // Where a launcher finds what a cluster keeps at the places below; set by `pawl run` only.
 inline constexpr char kEnvTokenFile[] = "PAWL_TOKEN_FILE";           // token for the API server
@@ -43,8 +45,6 @@ inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";           // "http://
 inline constexpr char kEnvTerminationLog[] = "PAWL_TERMINATION_LOG";  // default /dev/termination-log
 
 // What the launcher gives the training process, beside those above and torchrun's (RANK, LOCAL_RANK, WORLD_SIZE, …).
-inline constexpr char kEnvJobUid[] = "PAWL_JOB_UID";
-inline constexpr char kEnvAttempt[] = "PAWL_ATTEMPT";
 inline constexpr char kEnvCheckpointUri[] = "PAWL_CHECKPOINT_URI";
 inline constexpr char kEnvCheckpointSeconds[] = "PAWL_CHECKPOINT_SECONDS";  // 0 = auto
 inline constexpr char kEnvCheckpointKeep[] = "PAWL_CHECKPOINT_KEEP";

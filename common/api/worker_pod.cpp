@@ -149,7 +149,9 @@ json job_env(const PodPlan& plan) {
     env.push_back(value_env(name, value));
   };
   add_if_used(kEnvSlot, std::to_string(plan.slot));
+  add_if_used(kEnvAttempt, std::to_string(plan.attempt));
   add_if_used(kEnvJobName, plan.job.meta.name);
+  add_if_used(kEnvJobUid, plan.job.meta.uid);
   if (!plan.job.spec.runtime_config_json.empty()) {
     env.push_back(value_env(kEnvTrainerConfig, unexpanded(trainer_config(plan.job))));
   }

@@ -157,14 +157,16 @@ TEST_CASE("worker_pod: the contract's environment comes before the user's", "[ap
   CHECK(pod["spec"]["containers"][0]["env"].back()["name"] == "MINE");
 }
 
-TEST_CASE("worker_pod: the slot and the job's name are variables where the template uses them",
+TEST_CASE("worker_pod: slot, attempt and job are variables where the template uses them",
           "[api]") {
   json job = samples::torch_job();
   CHECK(env_of(pod_of(job, kInjecting), "PAWL_SLOT").is_null());
-  worker_in(job)["args"] = {"--host", "$(PAWL_JOB_NAME)-$(PAWL_SLOT)"};
+  worker_in(job)["args"] = {"--host", "$(PAWL_JOB_NAME)-$(PAWL_SLOT)", "$(PAWL_ATTEMPT)$(PAWL_JOB_UID)"};
   const json pod = pod_of(job, kInjecting);
   CHECK(env_of(pod, "PAWL_SLOT")["value"] == "1");
   CHECK(env_of(pod, "PAWL_JOB_NAME")["value"] == "mesh");
+  CHECK(env_of(pod, "PAWL_ATTEMPT")["value"] == "2");
+  CHECK(env_of(pod, "PAWL_JOB_UID")["value"] == "job-uid");
 }
 
 TEST_CASE("worker_pod: the trainer's configuration travels as JSON", "[api]") {
