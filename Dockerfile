@@ -1,8 +1,10 @@
 # Images of Pawl. Targets: operator, launcher (injected into foreign images), worker (launcher and CPU trainer).
 # All three hold our programs and exactly the shared libraries that these load: no shell, no package manager.
-FROM debian:bookworm-slim AS build
+FROM debian:bookworm-slim AS setup
 COPY tools/packages.sh tools/packages.txt /setup/
 RUN /setup/packages.sh /setup/packages.txt && rm -rf /var/lib/apt/lists/*
+
+FROM setup AS build
 WORKDIR /src
 COPY CMakeLists.txt CMakePresets.json ./
 COPY cmake cmake

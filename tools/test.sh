@@ -79,6 +79,7 @@ sim_part() {  # NAME ARGUMENTS…: one run of pawl-sim is one test
 e2e_level() {
   local start=$SECONDS log count bad
   setup_cluster kubernetes coredns helm
+  end_preparing
   log=$(mktemp)
   python3 -u e2e/run.py "$@" 2>&1 | tee "$log" || true
   count=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log" | tail -1)
@@ -94,6 +95,24 @@ chaos_level() {
   setup_cluster kubernetes helm kwok load
   python3 e2e/bench/bench.py chaos --jobs 1000 --nodes 250 --kills 20 || bad=1
   note_level chaos $((1 - bad)) "$bad" $((SECONDS - start))
+}
+
+# The programs of the test cluster and the layers below our images, begun at once with what the compilers leave of the
+# processors: mostly downloads, and time in which tests wait. Who needs a part of it early waits for it (a lock).
+prepare_cluster() {
+  tools/packages.sh tools/packages.txt e2e/cluster/apt-packages.txt
+  preparing_log=$(mktemp)
+  nice -n 19 bash -c 'tools/go.sh && e2e/cluster/tools.sh kubernetes coredns helm && python3 e2e/cluster/images.py prepare' \
+    >"$preparing_log" 2>&1 &
+  preparing=$!
+}
+
+# What failed in it is tried again, and told, by who needs it.
+end_preparing() {
+  [ -n "${preparing:-}" ] || return 0
+  wait "$preparing" || tail -5 "$preparing_log" >&2
+  rm -f "$preparing_log"
+  preparing=
 }
 
 closing_line() {
@@ -121,6 +140,7 @@ run_levels() {
   [ ${#levels[@]} -gt 0 ] || levels=(unit threads sim integration conformance e2e)
   case " ${levels[*]} " in *" e2e "*) check_machine ;; esac
   setup_build
+  case " ${levels[*]} " in *" e2e "*) prepare_cluster ;; esac
   for level in "${levels[@]}"; do
     case "$level" in
       unit) build_level "build (dev)" dev; ctest_level unit dev '^unit$' ;;

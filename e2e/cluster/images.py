@@ -3,10 +3,12 @@
 
   images.py build --target operator --tag localhost/pawl-operator:e2e [--load]
   images.py foreign [--load]
+  images.py prepare
 
 `build` runs the repository's Dockerfile by buildah; `foreign` makes the two images that
 share no library with ours. Each prints the path of the archive. --load also imports it
 into the nodes of the cluster that is up; an image that they have is not loaded again.
+`prepare` makes only the layers below our own code, which the next `build` finds.
 """
 
 import argparse
@@ -91,8 +93,14 @@ def image_id(name: str) -> str:
 
 
 def build(target: str, tag: str, context: pathlib.Path = ROOT) -> pathlib.Path:
-    """The archive of the Dockerfile's `target`. The compiler cache and the downloaded packages
-    are folders of ours that every build gets, so a cold layer costs no compiling."""
+    """The archive of the Dockerfile's `target`."""
+    run_dockerfile(target, tag, context)
+    return export(tag)
+
+
+def run_dockerfile(target: str, tag: str, context: pathlib.Path = ROOT) -> None:
+    """The compiler cache and the downloaded packages are folders of ours that every build gets, so a cold layer costs no
+    compiling."""
     mounts = []
     for folder, inside in (("ccache", "/ccache"), ("apt-archives", "/var/cache/apt/archives")):
         (names.cache_dir() / folder).mkdir(parents=True, exist_ok=True)
@@ -104,7 +112,6 @@ def build(target: str, tag: str, context: pathlib.Path = ROOT) -> pathlib.Path:
                    "--target", target, "--tag", tag, *mounts, str(context)]
         if subprocess.run(["nice", "-n", "10", *command], stdout=sys.stderr, check=False).returncode:
             raise SystemExit(f"images: building {target} failed, see above")
-        return export(tag)
 
 
 def export(tag: str) -> pathlib.Path:
@@ -161,9 +168,12 @@ def main() -> None:
     builder.add_argument("--target", required=True)
     builder.add_argument("--tag", required=True)
     builder.add_argument("--context", type=pathlib.Path, default=ROOT, help="folder of the Dockerfile")
+    verbs.add_parser("prepare", help="the layers below our own code")
     for verb in (builder, verbs.add_parser("foreign", help="images that share nothing with ours")):
         verb.add_argument("--load", action="store_true", help="into the cluster that is up")
     options = parser.parse_args()
+    if options.verb == "prepare":
+        return run_dockerfile("setup", "localhost/pawl-setup:e2e")
     if options.verb == "build":
         archives = [build(options.target, options.tag, options.context)]
     else:

@@ -136,7 +136,7 @@ ensure_in() {  # FOLDER BINARY BUILD ARGUMENT
 }
 
 [ $# -gt 0 ] || set -- kubernetes coredns helm
-renice -n 10 $$ >/dev/null 2>&1 || true
+[ "$(nice)" -ge 10 ] || renice -n 10 $$ >/dev/null 2>&1 || true
 for tool in "$@"; do
   case $tool in
     kubernetes) ensure kubernetes "$here" k8s.io/kubernetes kube ;;

@@ -32,10 +32,11 @@ def run_one(contender: Contender, size, plane=None):
 
 def _measure(contender, size, plane):
     pods = size.jobs * size.workers
+    plane.wait_collected()
     wait_until_idle(plane)
     requests = Requests(plane)
     watcher = Watcher(plane, f"/api/v1/namespaces/{NAMESPACE}/pods", expect=pods)
-    counted = ("kube-apiserver", "kube-controller-manager", *contender.controllers)
+    counted = [name for name, daemon in plane.daemons.items() if daemon.pid]
     requests_before = requests.settled()
     cpu_before = {name: cpu_seconds(plane.daemons[name].pid) for name in counted}
     begin = time.time()

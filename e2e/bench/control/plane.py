@@ -72,6 +72,7 @@ class Plane:
         control.start_controller_manager(["--secure-port=0", "--node-monitor-grace-period=3600s",
                                           "--node-startup-grace-period=3600s", "--node-monitor-period=5s", *RATE])
         control.start_scheduler(["--secure-port=0", *RATE])
+        self.daemons["etcd"] = control.etcd
         self.daemons["kube-apiserver"] = control.api_server
         self.daemons["kube-controller-manager"] = control.controller_manager
         self.daemons["kube-scheduler"] = control.scheduler
@@ -125,6 +126,26 @@ class Plane:
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
         poll(lambda: all(map(is_established, definitions)), f"established {', '.join(definitions)}", 60)
+
+    def wait_collected(self):
+        """Until the garbage collector knows every kind that is defined by now. It looks for new ones each 30 s, and till
+        then asks for the owner of each object of a new kind, which no cluster does on which they are for longer."""
+        plural, group = f"canaries{random.getrandbits(32):x}", "bench.pawl.dev"
+        self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": plural.capitalize()},
+                     "versions": [{"name": "v1", "served": True, "storage": True,
+                                   "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        self.wait_established(f"{plural}.{group}")
+        canary = {"apiVersion": f"{group}/v1", "kind": plural.capitalize(), "metadata": {"name": "canary"}}
+        canaries, maps = f"/apis/{group}/v1/namespaces/{NAMESPACE}/{plural}", f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+        self.post(canaries, canary)
+        owner = {"apiVersion": canary["apiVersion"], "kind": canary["kind"], "name": "canary",
+                 "uid": self.control.api.get(f"{canaries}/canary")["metadata"]["uid"]}
+        self.post(maps, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": plural, "ownerReferences": [owner]}})
+        self.post(f"{canaries}/canary", {"propagationPolicy": "Background"}, method="DELETE")
+        poll(lambda: not self.control.api.exists(f"{maps}/{plural}"), "a collector that knows the new kinds", 180, 0.5)
 
     def load(self, *arguments):
         """The command line of one run of the load generator."""
