@@ -132,17 +132,30 @@ void finish(Pass& pass) {
             cause_of_end.message);
 }
 
+// The time of the end, which the time to live counts from. It was written with the condition; who
+// takes it out of the status does not make the job live for ever.
+TimePoint end_time(Pass& pass) {
+  if (!pass.next.completion_time) {
+    const bool is_success = is_true(pass.next, condition::kComplete);
+    const Condition& end =
+        *find_condition(pass.next, is_success ? condition::kComplete : condition::kFailed);
+    pass.next.completion_time = end.last_transition_time.value_or(pass.now);
+  }
+  return *pass.next.completion_time;
+}
+
 void after_end(Pass& pass) {
   if (pass.job.spec.clean_pod_policy == CleanPodPolicy::kAll) {
     delete_all(pass);
   } else if (!is_mutant(Mutant::kB27FinishedKeepsPods)) {
     delete_active(pass);
   }
+  PAWL_CHECK(!is_mutant(Mutant::kB10AbsentField) || pass.job.status.completion_time, "B10");
+  const TimePoint ended = end_time(pass);
   const auto& ttl = pass.job.spec.ttl_seconds_after_finished;
   if (is_mutant(Mutant::kB31ZeroIsAbsent) && ttl && *ttl == 0) return;
-  PAWL_CHECK(!is_mutant(Mutant::kB10AbsentField) || pass.job.status.completion_time, "B10");
   if (!ttl || !pass.job.status.completion_time) return;
-  const TimePoint due = *pass.job.status.completion_time + std::chrono::seconds{*ttl};
+  const TimePoint due = ended + std::chrono::seconds{*ttl};
   if (pass.now_exact < due) return pass.wake(due);
   pass.acts.push_back(DeleteJob{pass.job.meta.uid, pass.job.meta.resource_version});
 }

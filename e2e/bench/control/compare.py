@@ -24,6 +24,7 @@ def run_one(contender: Contender, size, plane=None):
     """One contender on a control plane of its own; the figures of that."""
     if plane is None:
         with Plane(size.nodes) as fresh:
+            fresh.warm_up(size.jobs * size.workers)
             contender.prepare(fresh, size.workers)
             return _measure(contender, size, fresh)
     contender.prepare(plane, size.workers)

@@ -127,6 +127,17 @@ class Plane:
 
         poll(lambda: all(map(is_established, definitions)), f"established {', '.join(definitions)}", 60)
 
+    def warm_up(self, pods):
+        """So many pods come, run and go. A server that has served none yet gives its watchers little room, cuts off those
+        that fall behind, and the fake kubelets do their work again when they list."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "warm-$I"},
+               "spec": {"containers": [{"name": "worker", "image": "localhost/worker"}]}}
+        self.post(path, pod, count=pods)
+        poll(lambda: all(item["status"].get("podIP") for item in self.control.api.get(path)["items"]), "warm pods", 180, 1)
+        self.post(f"{path}/warm-$I", {"gracePeriodSeconds": 0}, count=pods, method="DELETE")
+        poll(lambda: not self.control.api.get(path)["items"], "the end of the warm pods", 180, 1)
+
     def wait_collected(self):
         """Until the garbage collector knows every kind that is defined by now. It looks for new ones each 30 s, and till
         then asks for the owner of each object of a new kind, which no cluster does on which they are for longer."""

@@ -262,6 +262,22 @@ TEST_CASE("ttl: 0 deletes at once, absent never, and it may be changed after the
   CHECK(never.is_job_gone);
 }
 
+TEST_CASE("ttl: a completion time that somebody took away is written again, and counts",
+          "[core][I10][I11][B10]") {
+  World world(1);
+  world.set_spec([](auto& spec) { spec.ttl_seconds_after_finished = 100; });
+  world.settle();
+  world.succeed_all();
+  world.settle();
+  const auto ended = world.job.status.completion_time;
+  REQUIRE(ended.has_value());
+  world.job.status.completion_time.reset();
+  world.settle();
+  CHECK(world.job.status.completion_time == ended);
+  world.settle(seconds{120});
+  CHECK(world.is_job_gone);
+}
+
 TEST_CASE("termination: a pod that does not end is given up after its time-out",
           "[core][I31][B28][H5]") {
   World world(2);
