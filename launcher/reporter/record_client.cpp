@@ -38,8 +38,7 @@ void RecordClient::read(std::uint64_t id) {
 
 void RecordClient::send_read() {
   is_reading_ = true;
-  kube::HttpRequest request = kube::get_request(kube::resources::kWorkerGroups, ns_, name_);
-  request.timeout = kRequestTimeout;
+  kube::HttpRequest request = record_request(ns_, name_);
   const std::uint64_t id = *wanted_read_;
   transport_.send(request,
                   [this, inbox = inbox_, id, request](Result<kube::HttpResponse> response) {
@@ -131,7 +130,6 @@ void RecordClient::start_informer() {
 
 void RecordClient::write(const membership::WriteStatus& write) {
   kube::HttpRequest request = status_patch(ns_, name_, write);
-  request.timeout = kRequestTimeout;
   transport_.send(request, [this, inbox = inbox_, request](Result<kube::HttpResponse> response) {
     inbox->post([this, request, response = std::move(response)] { on_write(response, request); });
   });

@@ -9,6 +9,21 @@ namespace pawl::launcher {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr std::chrono::milliseconds kReadTimeout{5'000};
+// A lost write is decided again after a read, which never harms; and the operator waits five
+// seconds for the word of who failed first.
+constexpr std::chrono::milliseconds kWriteTimeout{2'000};
+
+}  // namespace
+
+kube::HttpRequest record_request(const std::string& ns, const std::string& name) {
+  kube::HttpRequest request = kube::get_request(kube::resources::kWorkerGroups, ns, name);
+  request.timeout = kReadTimeout;
+  return request;
+}
+
 kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
                                const membership::WriteStatus& write) {
   json status =
@@ -19,7 +34,10 @@ kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
   json patch = {{"metadata", {{"resourceVersion", write.resource_version}}},
                 {"status", std::move(status)}};
   if (is_mutant(Mutant::kB17RecordWithoutLock)) patch.erase("metadata");
-  return kube::merge_patch_request(kube::resources::kWorkerGroups, ns, name, patch, "status");
+  kube::HttpRequest request =
+      kube::merge_patch_request(kube::resources::kWorkerGroups, ns, name, patch, "status");
+  request.timeout = kWriteTimeout;
+  return request;
 }
 
 Result<api::WorkerGroup> read_group(const kube::HttpRequest& request,

@@ -9,6 +9,7 @@
 
 namespace pawl::launcher {
 
+kube::HttpRequest record_request(const std::string& ns, const std::string& name);
 // Only what changes, and always resourceVersion, attempt, term and generation (membership rule 1).
 kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
                                const membership::WriteStatus& write);

@@ -44,7 +44,7 @@ kube::RequestHandle Link::send(kube::HttpRequest request, Done done) {
   engine_.after(latency(), [this, &engine = engine_, &api = api_, actor = actor_, died = died_at_,
                             handle, request = std::move(request)] {
     const milliseconds now = engine.elapsed();
-    if (now < *died) return answer(handle, apply(request));
+    if (now < *died) return answer(handle, request.timeout, apply(request));
     // What was on the wire when the process died.
     if (now < *died + kLastWords && engine.random().one_in(2)) api.handle(actor, request);
   });
@@ -109,10 +109,12 @@ Result<kube::HttpResponse> Link::apply(const kube::HttpRequest& request) {
   return fail(is_write ? Code::kOutcomeUnknown : Code::kUnavailable, "the connection was reset");
 }
 
-void Link::answer(kube::RequestHandle handle, Result<kube::HttpResponse> response) {
+void Link::answer(kube::RequestHandle handle, milliseconds timeout,
+                  Result<kube::HttpResponse> response) {
   // A reset is heard of at once, silence only when the call's time is over.
   const bool is_silent = !response && engine_.random().one_in(4);
-  const milliseconds wait = is_silent ? kCallTimeout : latency();
+  const milliseconds wait = is_silent ? std::min(kCallTimeout, timeout) : latency();
+  if (is_silent && on_silence) on_silence(wait);
   engine_.after(wait,
                 [this, &engine = engine_, died = died_at_, handle, response = std::move(response)] {
                   if (engine.elapsed() >= *died) return;

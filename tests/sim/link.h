@@ -30,6 +30,7 @@ class Link final : public kube::Transport, private ApiObserver {
   std::function<bool(const kube::HttpRequest&)> before_apply;  // false: it is lost instead
   std::function<void(const kube::HttpRequest&)> after_apply;
   std::function<bool(const kube::HttpRequest&)> loses_reply;
+  std::function<void(milliseconds)> on_silence;  // a call has no answer for so long
 
  private:
   struct Stream {
@@ -50,7 +51,8 @@ class Link final : public kube::Transport, private ApiObserver {
                                                     const kube::HttpRequest& request);
   Result<kube::HttpResponse> apply(const kube::HttpRequest& request);
   kube::HttpRequest maybe_stale(const kube::HttpRequest& request);
-  void answer(kube::RequestHandle handle, Result<kube::HttpResponse> response);
+  void answer(kube::RequestHandle handle, milliseconds timeout,
+              Result<kube::HttpResponse> response);
   void open(const StreamPtr& stream);
   void pump(const StreamPtr& stream);
   void pump_later(const StreamPtr& stream);

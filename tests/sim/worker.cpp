@@ -66,6 +66,12 @@ Worker::~Worker() {
 void Worker::start() {
   link_ = std::make_unique<Link>(place_.engine, place_.api, place_.knobs, Actor::kLauncher, [] {});
   link_->is_cut = is_cut_;
+  // Who waits for its report in vain must guess: in the end it is as if nobody could write it.
+  link_->on_silence = [this](milliseconds time) {
+    constexpr milliseconds kReportLate{4'000};
+    silence_ += time;
+    if (silence_ >= kReportLate) ++place_.truth.of(job_uid(), attempt()).noise;
+  };
   membership_ = std::make_unique<Membership>(id_);
   place_.net.listen(id_.address, *this);
   for (const Action& action : membership_->start(now())) perform(action);

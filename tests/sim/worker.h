@@ -135,6 +135,7 @@ class Worker final : public Rank {
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
   bool has_process_ = false, is_cut_ = false, is_silent_ = false, is_stopping_process_ = false;
   bool wants_watch_ = false, is_reading_ = false;
+  milliseconds silence_{0};  // of the API server, in all calls of this launcher
   std::optional<std::uint64_t> wanted_read_;
   milliseconds retry_at_{0}, read_backoff_{0};
   std::optional<milliseconds> denied_since_, outdated_since_;

@@ -29,7 +29,7 @@ void Worker::act(const ReadRecord& read) {
 
 void Worker::read_record() {
   is_reading_ = true;
-  auto request = kube::get_request(kube::resources::kWorkerGroups, kNamespace, job_name_);
+  auto request = launcher::record_request(kNamespace, job_name_);
   const std::uint64_t id = *wanted_read_;
   link_->send(request, [this, id, request](const Result<kube::HttpResponse>& response) {
     on_read(id, request, response);
