@@ -25,6 +25,7 @@ constexpr char kUsage[] =
     "  --namespace NAME        watch this namespace only; default: all\n"
     "  --launcher-image IMAGE  injected into worker pods with images of their own\n"
     "  --worker-image IMAGE    image of Native jobs that name none\n"
+    "  --image-pull-policy P   of these two: Always, IfNotPresent or Never; default: the cluster's\n"
     "  --lease NAMESPACE/NAME  of several operators with one lease, one leads; default: no lease,\n"
     "                          for an operator that is alone\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -33,7 +34,8 @@ constexpr char kUsage[] =
 constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
-  std::string kubeconfig, ns, launcher_image, worker_image, lease, log_level = "info";
+  std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease;
+  std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
 
@@ -46,17 +48,23 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    std::string* const target = name == "--kubeconfig"       ? &flags.kubeconfig
-                                : name == "--namespace"      ? &flags.ns
-                                : name == "--launcher-image" ? &flags.launcher_image
-                                : name == "--worker-image"   ? &flags.worker_image
-                                : name == "--lease"          ? &flags.lease
-                                : name == "--health-address" ? &flags.health_address
-                                : name == "--log-level"      ? &flags.log_level
-                                                             : nullptr;
+    std::string* const target = name == "--kubeconfig"          ? &flags.kubeconfig
+                                : name == "--namespace"         ? &flags.ns
+                                : name == "--launcher-image"    ? &flags.launcher_image
+                                : name == "--worker-image"      ? &flags.worker_image
+                                : name == "--image-pull-policy" ? &flags.pull_policy
+                                : name == "--lease"             ? &flags.lease
+                                : name == "--health-address"    ? &flags.health_address
+                                : name == "--log-level"         ? &flags.log_level
+                                                                : nullptr;
     if (target == nullptr) return fail(Code::kInvalid, "unknown flag " + name);
     if (!value && i + 1 == arguments.size()) return fail(Code::kInvalid, name + " needs a value");
     *target = value ? *value : arguments[++i];
+  }
+  const std::string& policy = flags.pull_policy;
+  if (!policy.empty() && policy != "Always" && policy != "IfNotPresent" && policy != "Never") {
+    return fail(Code::kInvalid,
+                "--image-pull-policy must be Always, IfNotPresent or Never, not \"" + policy + "\"");
   }
   return flags;
 }
@@ -140,6 +148,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;
   options.children.native_worker_image = flags.worker_image;
+  options.children.pull_policy = flags.pull_policy;
   controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
   PAWL_TRY(server, http::Server::start(health, [&](http::Request request, http::Reply reply) {
              reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));

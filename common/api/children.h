@@ -13,6 +13,7 @@ namespace pawl::api {
 struct ChildOptions {
   std::string launcher_image;       // injected by an init container; empty: the worker image has pawl-launch in PATH
   std::string native_worker_image;  // image of Native jobs without a template
+  std::string pull_policy;  // of these two images; empty: the cluster's default
   // `pawl run`: no service account token volumes, no injection; command starts `launcher_path -- …`.
   bool is_local = false;
   std::string launcher_path = "pawl-launch";

@@ -242,21 +242,29 @@ void add_injection(const PodPlan& plan, json& spec, json& container) {
   const std::string root = std::string(kLauncherImageRoot) + "/";
   const json resources = {{"requests", {{"cpu", "10m"}, {"memory", "32Mi"}}},
                           {"limits", {{"cpu", "1"}, {"memory", "64Mi"}}}};
-  const json init = {{"name", kInjectContainer},
-                     {"image", plan.options.launcher_image},
-                     {"command",
-                      {root + kLoaderFile, "--library-path", root + "lib", root + "bin/pawl-launch",
-                       "--install", kInjectMountPath}},
-                     {"securityContext", restricted_container()},
-                     {"resources", resources},
-                     {"volumeMounts",
-                      json::array({{{"name", kLauncherVolume}, {"mountPath", kInjectMountPath}}})}};
+  json init = {{"name", kInjectContainer},
+               {"image", plan.options.launcher_image},
+               {"command",
+                {root + kLoaderFile, "--library-path", root + "lib", root + "bin/pawl-launch",
+                 "--install", kInjectMountPath}},
+               {"securityContext", restricted_container()},
+               {"resources", resources},
+               {"volumeMounts",
+                json::array({{{"name", kLauncherVolume}, {"mountPath", kInjectMountPath}}})}};
+  if (!plan.options.pull_policy.empty()) init["imagePullPolicy"] = plan.options.pull_policy;
   json& init_containers = list_at(spec, "initContainers");
   init_containers.insert(init_containers.begin(), init);
   list_at(spec, "volumes")
       .push_back({{"name", kLauncherVolume}, {"emptyDir", {{"sizeLimit", "128Mi"}}}});
   list_at(container, "volumeMounts")
       .push_back({{"name", kLauncherVolume}, {"mountPath", kInjectMountPath}, {"readOnly", true}});
+}
+
+void set_our_image(const ChildOptions& options, json& container) {
+  container["image"] = options.native_worker_image;
+  if (!options.pull_policy.empty()) {
+    fill_in(container, {{"imagePullPolicy", options.pull_policy}});
+  }
 }
 
 // Our own worker image is known to run under these; a ten-line job passes the restricted profile.
@@ -329,7 +337,7 @@ Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slo
   plan.is_our_image =
       job.spec.runtime_kind == RuntimeKind::kNative && text_at(*container, "image").empty();
   plan.is_injected = !options.is_local && !options.launcher_image.empty() && !plan.is_our_image;
-  if (plan.is_our_image) (*container)["image"] = options.native_worker_image;
+  if (plan.is_our_image) set_our_image(options, *container);
 
   PAWL_TRY_VOID(set_command(plan, *container));
   set_env(plan, *container);

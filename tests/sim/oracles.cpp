@@ -64,6 +64,23 @@ int Oracles::active_pods(const std::string& job_uid) const {
   return count;
 }
 
+int Oracles::noticed_pods(const std::string& job_uid) const {
+  constexpr seconds kLateMax{10};
+  const local::Object group = group_of(job_uid);
+  const auto record = group ? api::decode_worker_group(*group) : fail_with({}, "no group");
+  int count = active_pods(job_uid);
+  for (const local::Object& pod : api_.all(kPods)) {
+    if (!is_owned_by(*pod, job_uid) || is_terminal_pod(*pod) || is_given_up(*pod, job_uid)) continue;
+    const auto made = parse_time(text_at(*pod, "/metadata/creationTimestamp"));
+    const bool is_on_record =
+        record && std::ranges::any_of(record->spec.pods, [&](const api::EligiblePod& one) {
+          return one.uid == text_at(*pod, "/metadata/uid");
+        });
+    if (made && engine_.clock().now() - *made <= kLateMax && !is_on_record) --count;
+  }
+  return count;
+}
+
 bool Oracles::has_given_up_pods(const std::string& job_uid) const {
   return std::ranges::any_of(api_.all(kPods), [&](const local::Object& pod) {
     return is_owned_by(*pod, job_uid) && is_given_up(*pod, job_uid);

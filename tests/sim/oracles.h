@@ -93,6 +93,9 @@ class Oracles final : public ApiObserver {
   std::optional<api::TrainingJob> job_of(const std::string& uid) const;
   local::Object group_of(const std::string& job_uid) const;
   int active_pods(const std::string& job_uid) const;  // without those that were given up
+  // … and without those that the operator before may have made when this one looked already: late
+  // writes, without a place in the record, so that they never start the user's program.
+  int noticed_pods(const std::string& job_uid) const;
   bool has_given_up_pods(const std::string& job_uid) const;
   bool is_given_up(const nlohmann::json& pod, const std::string& job_uid) const;
   bool is_calm() const { return api_.faults.empty(); }

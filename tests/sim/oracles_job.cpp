@@ -172,7 +172,7 @@ void Oracles::i09_ends_when_nothing_runs(const JobWrite& write) {
       !becomes(write.before, write.after, condition::kFailed)) {
     return;
   }
-  const int active = active_pods(write.after.meta.uid);
+  const int active = noticed_pods(write.after.meta.uid);
   if (active > 0) fail("I9", "the job has ended and " + std::to_string(active) + " pods run on");
   if (!write.after.status.completion_time) fail("I9", "the job has ended at no time");
 }
@@ -203,7 +203,7 @@ void Oracles::i15_transitions_are_changes(const JobWrite& write) {
 
 void Oracles::i19_suspension_is_carried_through(const JobWrite& write) {
   if (becomes(write.before, write.after, condition::kSuspended) &&
-      active_pods(write.after.meta.uid) > 0) {
+      noticed_pods(write.after.meta.uid) > 0) {
     fail("I19", "Suspended while pods run");
   }
   const bool is_ending = is_true(write.after, condition::kSuccessCriteriaMet) ||

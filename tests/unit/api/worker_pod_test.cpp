@@ -190,6 +190,19 @@ TEST_CASE("worker_pod: one volume holds a token for the API server and one for t
         "/var/run/pawl/token");
 }
 
+TEST_CASE("worker_pod: our images are pulled as the installation says, the user's as the user does",
+          "[api]") {
+  ChildOptions options = kInjecting;
+  options.pull_policy = "Never";
+  const json torch = pod_of(samples::torch_job(), options)["spec"];
+  CHECK(torch["initContainers"][0]["imagePullPolicy"] == "Never");
+  CHECK_FALSE(torch["containers"][0].contains("imagePullPolicy"));
+  const json native = pod_of(samples::native_job(), options)["spec"]["containers"][0];
+  CHECK(native["imagePullPolicy"] == "Never");
+  CHECK_FALSE(pod_of(samples::native_job(), kInjecting)["spec"]["containers"][0].contains(
+      "imagePullPolicy"));
+}
+
 TEST_CASE("worker_pod: only the worker container is changed", "[api]") {
   json job = samples::torch_job();
   const json sidecar = {{"name", "sidecar"}, {"image", "s"}, {"command", {"s"}}};
