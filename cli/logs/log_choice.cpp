@@ -48,13 +48,23 @@ std::vector<Candidate> candidates_of(const JobSnapshot& snapshot, std::int64_t a
   return found;
 }
 
+std::string ask_why(const JobSnapshot& snapshot) {
+  const api::ObjectMeta& job = snapshot.job.meta;
+  return "`pawl why " + job.name + " -n " + job.ns + "` says ";
+}
+
+// The API server answers for it with an empty log.
+bool has_no_node(const Candidate& candidate) { return candidate.worker->pod.node.empty(); }
+
+std::string no_node_text(const JobSnapshot& snapshot, const std::string& who) {
+  return who + " no node yet, so there is no log; " + ask_why(snapshot) + "what it waits for";
+}
+
 // The pods are gone, or were never made.
 Result<LogChoice> without_pods(const JobSnapshot& snapshot, std::int64_t attempt) {
-  const api::ObjectMeta& job = snapshot.job.meta;
-  const std::string ask_why = "`pawl why " + job.name + " -n " + job.ns + "` says ";
   if (snapshot.job.status.attempt == 0) {
-    return fail(Code::kNotFound, job.name + " has not started, so there is no log; " + ask_why +
-                                     "what it waits for");
+    return fail(Code::kNotFound, snapshot.job.meta.name + " has not started, so there is no log; " +
+                                     ask_why(snapshot) + "what it waits for");
   }
   if (attempt <= 0) {
     return fail(Code::kNotFound, "there was no such attempt: attempts are numbered from 1 to " +
@@ -69,7 +79,7 @@ Result<LogChoice> without_pods(const JobSnapshot& snapshot, std::int64_t attempt
                          core::sentence(*failure)};
   }
   const bool is_present = attempt == snapshot.job.status.attempt;
-  return fail(Code::kNotFound, is_present ? gone + ": " + ask_why + "more" : gone);
+  return fail(Code::kNotFound, is_present ? gone + ": " + ask_why(snapshot) + "more" : gone);
 }
 
 }  // namespace
@@ -92,25 +102,39 @@ Result<LogChoice> choose_logs(const JobSnapshot& snapshot, const LogOptions& opt
                       "; there are ranks " + std::to_string(candidates.front().first_rank) +
                       " to " + std::to_string(candidates.back().first_rank + processes - 1));
     }
+    if (has_no_node(*found)) {
+      return fail(Code::kNotFound,
+                  no_node_text(snapshot, "pod " + found->worker->pod.meta.name + " has"));
+    }
     const bool is_filtered = processes > 1 && options.rank;
     choice.sources.push_back({found->worker->pod.meta.name, found->worker->pod.worker_container, "",
                               is_filtered ? std::optional<int>{rank} : std::nullopt});
   } else {
     for (const Candidate& candidate : candidates) {
+      if (has_no_node(candidate)) continue;
       const bool has_own_prefix = processes > 1;
       choice.sources.push_back(
           {candidate.worker->pod.meta.name, candidate.worker->pod.worker_container,
            has_own_prefix ? "" : "[" + std::to_string(candidate.first_rank) + "] ", std::nullopt});
     }
+    if (choice.sources.empty()) {
+      return fail(Code::kNotFound,
+                  no_node_text(snapshot, "the pods of " + attempt_text(attempt) + " have"));
+    }
   }
+  const auto notice = [&](const std::string& text) {
+    choice.notice += (choice.notice.empty() ? "" : "; ") + text;
+  };
   if (attempt != snapshot.job.status.attempt) {
-    choice.notice = "this is " + attempt_text(attempt) + "; the job is in " +
-                    attempt_text(snapshot.job.status.attempt);
+    notice("this is " + attempt_text(attempt) + "; the job is in " +
+           attempt_text(snapshot.job.status.attempt));
   }
   if (is_by_slot) {
-    choice.notice += choice.notice.empty() ? "" : "; ";
-    choice.notice +=
-        "the gang's record does not name all of these pods: their place stands for the rank";
+    notice("the gang's record does not name all of these pods: their place stands for the rank");
+  }
+  const auto waiting = std::ranges::count_if(candidates, has_no_node);
+  if (options.has_all_ranks && waiting > 0) {
+    notice(std::to_string(waiting) + " more " + (waiting == 1 ? "has" : "have") + " no node yet");
   }
   return choice;
 }

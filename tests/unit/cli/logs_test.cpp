@@ -41,6 +41,21 @@ TEST_CASE("logs: before the gang has formed the slot stands for the rank, and th
   CHECK(choice->notice.find("their place stands for the rank") != std::string::npos);
 }
 
+TEST_CASE("logs: a pod without a node has no log, and the reader is told so", "[cli]") {
+  SnapshotFixture fixture;
+  fixture.add_workers(2);
+  fixture.workers[1].pod.node.clear();
+  CHECK(pods_of(choose_logs(fixture.snapshot(), {.rank = 1})) ==
+        "error: pod gpt-2-1-0 has no node yet, so there is no log; `pawl why gpt -n team-a` says "
+        "what it waits for");
+  const auto all = choose_logs(fixture.snapshot(), {.has_all_ranks = true});
+  CHECK(pods_of(all) == "[0] gpt-2-0-0 ");
+  CHECK(all->notice.ends_with("1 more has no node yet"));
+  fixture.workers[0].pod.node.clear();
+  CHECK(pods_of(choose_logs(fixture.snapshot(), {.has_all_ranks = true}))
+            .starts_with("error: the pods of attempt 2 have no node yet"));
+}
+
 TEST_CASE("logs: several processes of a pod are told apart by the launcher's prefix", "[cli]") {
   SnapshotFixture fixture;
   fixture.job.spec.processes_per_worker = 2;
