@@ -223,10 +223,30 @@ Outcome Exchange::on_answer(const Result<Reply>& answer) {
   }
   if (const auto* action = std::get_if<core::PatchStatus>(&action_)) {
     if (auto next = after_conflict(answer)) return std::move(*next);
+    if (stage_ == Stage::kLearn || is_code(answer, Code::kOutcomeUnknown)) {
+      return learn(answer, Kind::kJob);
+    }
     return on_status(answer, *action);
   }
+  const bool is_behind = is_code(answer, Code::kConflict) || is_code(answer, Code::kOutcomeUnknown);
+  if (stage_ == Stage::kLearn || is_behind) return learn(answer, Kind::kGroup);
   if (!answer) return Failed{answer.error()};
   return wrote(Kind::kGroup, answer->meta);
+}
+
+// A write that may have been applied, or came too late: the object is read, only to know how far
+// our view has to come. Decided again on what it shows till then, a pod could be made anew whose
+// UID stands in the record.
+Outcome Exchange::learn(const Result<Reply>& answer, Kind kind) {
+  if (stage_ == Stage::kLearn) {
+    Failed failed{lost_};
+    if (answer) failed.seen = Written{kind, answer->meta.resource_version, ""};
+    return failed;
+  }
+  lost_ = answer.error();
+  const ObjectKind object = kind == Kind::kJob ? ObjectKind::kTrainingJob : ObjectKind::kWorkerGroup;
+  return send(kube::get_request(resource_of(object), context_.ns, context_.job_name),
+              Stage::kLearn);
 }
 
 // Is the job that was read the one that was planned for, whatever else somebody wrote to it?
@@ -243,7 +263,9 @@ std::optional<Outcome> Exchange::after_conflict(const Result<Reply>& answer) {
   if (stage_ == Stage::kReread) {
     if (!answer) return Failed{answer.error()};
     if (!is_as_planned(*answer)) {
-      return Failed{{Code::kConflict, "the job has changed since it was seen"}};
+      return Failed{{Code::kConflict, "the job has changed since it was seen"},
+                    false,
+                    Written{Kind::kJob, answer->meta.resource_version, ""}};
     }
     const std::string& version = answer->meta.resource_version;
     if (const auto* patch = std::get_if<core::PatchStatus>(&action_)) {

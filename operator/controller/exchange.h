@@ -39,6 +39,8 @@ struct Again {
 struct Failed {
   Error error;
   bool is_leftover = false;  // in the way is a child of a deleted job of the same name
+  // Our view is behind this, and nothing may be decided before it has come so far.
+  std::optional<Written> seen = std::nullopt;
 };
 using Outcome = std::variant<Done, Again, Failed>;
 
@@ -52,7 +54,7 @@ class Exchange {
   const kube::HttpRequest& request() const { return request_; }
 
  private:
-  enum class Stage { kFirst, kVerify, kDelete, kRestore, kReread };
+  enum class Stage { kFirst, kVerify, kDelete, kRestore, kReread, kLearn };
   Outcome send(kube::HttpRequest request, Stage stage);
   Outcome on_created(const Result<Reply>& answer, std::optional<Kind> watched,
                      core::ObjectKind kind, const std::string& name);
@@ -63,6 +65,7 @@ class Exchange {
   Outcome on_record(const Result<Reply>& answer, const core::ConfirmRecord& action) const;
   bool is_as_planned(const Reply& now) const;
   std::optional<Outcome> after_conflict(const Result<Reply>& answer);
+  Outcome learn(const Result<Reply>& answer, Kind kind);
   Outcome on_status(const Result<Reply>& answer, const core::PatchStatus& action);
   Outcome restore(const api::ObjectMeta& pod);
   bool is_orphan_in_the_way(const api::ObjectMeta& found) const;
@@ -73,6 +76,7 @@ class Exchange {
   Stage stage_ = Stage::kFirst;
   kube::HttpRequest request_;
   std::string read_uid_;
+  Error lost_;  // why a write is not known to have taken effect
   int rereads_ = 0;
 };
 

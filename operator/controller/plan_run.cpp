@@ -67,6 +67,7 @@ void PlanRun::settle(std::size_t action, Outcome outcome) {
     return;
   }
   auto& failed = std::get<Failed>(outcome);
+  if (failed.seen) written_.push_back(std::move(*failed.seen));
   if (error_) return;
   const std::int64_t generation = context_.job ? context_.job->meta.generation : 0;
   error_ = RunError{plan_.actions[action], std::move(failed.error), failed.is_leftover, generation};

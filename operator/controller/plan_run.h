@@ -39,6 +39,7 @@ class PlanRun {
   const JobKey& key() const { return key_; }
   const core::Plan& plan() const { return plan_; }
   const std::optional<RunError>& error() const { return error_; }
+  // Written or, where a write did not take effect, read: what our view has to come up to.
   const std::vector<Written>& written() const { return written_; }
   std::size_t done() const { return done_; }
   bool has_written_status() const { return has_written_status_; }

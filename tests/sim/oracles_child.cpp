@@ -14,7 +14,8 @@ using nlohmann::json;
 namespace {
 
 // A view may be behind; what is made this long after the owner's deletion was seen is wrong.
-constexpr seconds kViewBehindMax{100};
+// A stream that has fallen silent is noticed after 90 s; the operator may stand still meanwhile.
+constexpr seconds kViewBehindMax{150};
 
 bool is_true(const api::TrainingJob& job, const char* type) {
   return std::ranges::any_of(job.status.conditions, [&](const api::Condition& condition) {

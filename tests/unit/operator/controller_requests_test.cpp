@@ -48,6 +48,31 @@ TEST_CASE("controller: after a conflict a status is not written to a job that ha
   CHECK(cluster.requests["POST pods"] == 0);
 }
 
+TEST_CASE("controller: after a write without an answer nothing is decided on the view before it",
+          "[controller][B03][B14]") {
+  Cluster cluster;
+  bool was_lost = false;
+  cluster.fault = [&](const kube::HttpRequest& request) {
+    const bool is_record = request.method == kube::Method::kPatch &&
+                           request.target.find("workergroups") != std::string::npos;
+    if (!is_record || std::exchange(was_lost, true)) return Fault::kNone;
+    cluster.lagging.insert(controller::Kind::kGroup);
+    return Fault::kLoseReply;
+  };
+  cluster.create_job("gpt", 1);
+  cluster.settle(seconds{1});
+  REQUIRE(was_lost);
+  const json pod = cluster.get(kube::resources::kPods, "gpt-1-0-0");
+  cluster.call(kube::delete_request(kube::resources::kPods, "team", "gpt-1-0-0",
+                                    {.uid = pod["metadata"]["uid"], .grace_seconds = 0}));
+  cluster.settle(seconds{30});
+  CHECK(cluster.requests["POST pods"] == 1);
+  cluster.lagging.clear();
+  cluster.settle(seconds{60});
+  CHECK(status_of(cluster, "gpt")["attempt"] == 2);
+  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+}
+
 TEST_CASE("controller: a status that an older definition keeps in part is not written over and over",
           "[controller][B19]") {
   Cluster cluster;
