@@ -8,7 +8,7 @@ no other's; the rounds take turns. Times are from the first request of the user 
 
 import dataclasses
 
-from control import compare, contenders, scale
+from control import compare, contenders, request_cost, scale
 from control.plane import Plane
 
 
@@ -26,7 +26,7 @@ def add_options(parser):
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--nodes", type=int, default=250)
     parser.add_argument("--only", default="", help="contenders, with commas: " + ", ".join(contenders.ALL))
-    parser.add_argument("--part", choices=["compare", "scale", "all"], default="all")
+    parser.add_argument("--part", choices=["compare", "scale", "requests", "all"], default="all")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes of the part `scale`")
 
 
@@ -38,6 +38,8 @@ def measure(is_smoke, options):
         result.update(compared(options))
     if options.part in ("scale", "all"):
         result.update(scale.measure(options.scale))
+    if options.part in ("requests", "all"):
+        result.update(request_cost.measure())
     return result
 
 
