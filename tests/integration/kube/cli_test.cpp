@@ -234,9 +234,10 @@ TEST_CASE("cli: the ways of logs to find nothing", "[kube][cli]") {
   CHECK(has(gone.err, "the pods of attempt 2 are gone"));
   CHECK(pawl_command({"logs", "quiet", "--attempt", "1", "-n", cluster.ns()}).exit_code == 1);
   cluster.create_pod(job, "quiet-2-0-0");
-  // The API server has an empty log for a pod that has no node yet.
+  // The API server would give an empty log of a pod that has no node yet.
   const Ran none = pawl_command({"logs", "quiet", "-n", cluster.ns(), "--follow"});
-  CHECK(none.exit_code == 0);
+  CHECK(none.exit_code == 1);
+  CHECK(has(none.err, "pod quiet-2-0-0 has no node yet, so there is no log"));
   CHECK(none.out.empty());
 }
 
