@@ -45,7 +45,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-constexpr int kPoolThreads = 2;  // more wake each other up: 15 % of an operator's time with 4
+constexpr int kPoolThreads = 2;  // they hand work to each other, and each hand-over costs
 constexpr std::chrono::minutes kBackstop{10};
 constexpr std::size_t kQueueMax = 10'000;
 constexpr std::chrono::seconds kDrainMax{2};

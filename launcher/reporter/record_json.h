@@ -9,6 +9,7 @@
 
 namespace pawl::launcher {
 
+// Reads the WorkerGroup. This and the patch have the time-outs that the record's use asks for.
 kube::HttpRequest record_request(const std::string& ns, const std::string& name);
 // Only what changes, and always resourceVersion, attempt, term and generation (membership rule 1).
 kube::HttpRequest status_patch(const std::string& ns, const std::string& name,
