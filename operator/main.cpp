@@ -25,7 +25,8 @@ constexpr char kUsage[] =
     "  --namespace NAME        watch this namespace only; default: all\n"
     "  --launcher-image IMAGE  injected into worker pods with images of their own\n"
     "  --worker-image IMAGE    image of Native jobs that name none\n"
-    "  --image-pull-policy P   of these two: Always, IfNotPresent or Never; default: the cluster's\n"
+    "  --image-pull-policy P   of these two: Always, IfNotPresent or Never; default: the "
+    "cluster's\n"
     "  --lease NAMESPACE/NAME  of several operators with one lease, one leads; default: no lease,\n"
     "                          for an operator that is alone\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -63,8 +64,9 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
   }
   const std::string& policy = flags.pull_policy;
   if (!policy.empty() && policy != "Always" && policy != "IfNotPresent" && policy != "Never") {
-    return fail(Code::kInvalid,
-                "--image-pull-policy must be Always, IfNotPresent or Never, not \"" + policy + "\"");
+    return fail(
+        Code::kInvalid,
+        "--image-pull-policy must be Always, IfNotPresent or Never, not \"" + policy + "\"");
   }
   return flags;
 }

@@ -5,6 +5,7 @@
 
 #include "common/api/children.h"
 #include "common/api/codec.h"
+#include "common/base/json.h"
 #include "operator/core/pods.h"
 
 namespace pawl::cli {
@@ -15,11 +16,6 @@ namespace resources = kube::resources;
 
 const kube::Resource kNodes{"", "v1", "nodes", "Node", false};
 constexpr std::size_t kNodesMax = 8;  // a page names no more
-
-std::string text_at(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 // Old and new writers of events put the time in different places.
 TimePoint event_time(const json& event) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "cli/convert/draft.h"
+#include "common/base/json.h"
 
 namespace pawl::cli {
 namespace {
@@ -19,12 +20,6 @@ constexpr std::array kKinds = {
     Kind{"kubeflow.org/", "PyTorchJob", convert::convert_pytorch_job},
     Kind{"trainer.kubeflow.org/", "TrainJob", convert::convert_train_job},
     Kind{"jobset.x-k8s.io/", "JobSet", convert::convert_job_set}};
-
-std::string text_at(const json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object[key].is_string()
-             ? object[key].get<std::string>()
-             : "";
-}
 
 const Kind* find_kind(const json& manifest) {
   for (const Kind& kind : kKinds) {

@@ -6,6 +6,7 @@
 #include "cli/run/job_file.h"
 #include "cli/run/run_command.h"
 #include "cli/yaml_json.h"
+#include "common/base/json.h"
 
 namespace pawl::cli {
 namespace {
@@ -30,12 +31,6 @@ Result<std::vector<json>> read_manifests(const std::vector<std::string>& files) 
     for (const json& document : *documents) add_manifests(document, manifests);
   }
   return manifests;
-}
-
-std::string text_at(const json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object[key].is_string()
-             ? object[key].get<std::string>()
-             : "";
 }
 
 void say(const char* what, const std::vector<Note>& notes) {

@@ -8,6 +8,7 @@
 #include "cli/convert/draft.h"
 #include "cli/convert/torchrun.h"
 #include "common/api/contract.h"
+#include "common/base/json.h"
 
 namespace pawl::cli::convert {
 namespace {
@@ -22,12 +23,6 @@ constexpr std::array kSetByLauncher = {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE
                                        "LOCAL_RANK"};
 constexpr std::array kForeignLabels = {"jobset.sigs.k8s.io/", "training.kubeflow.org/",
                                        "trainer.kubeflow.org/", "batch.kubernetes.io/"};
-
-std::string text_at(const json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object[key].is_string()
-             ? object[key].get<std::string>()
-             : "";
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

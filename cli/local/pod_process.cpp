@@ -9,7 +9,6 @@
 namespace pawl::local {
 namespace {
 
-constexpr char kLocalAddress[] = "127.0.0.1";
 // A `pawl run` inside of a job must not hand its own rank on.
 constexpr const char* kNotInherited[] = {
     "RANK",       "LOCAL_RANK", "WORLD_SIZE",      "LOCAL_WORLD_SIZE",

@@ -13,6 +13,8 @@
 
 namespace pawl::local {
 
+inline constexpr char kLocalAddress[] = "127.0.0.1";  // of node and pods
+
 // What the node gives a pod.
 struct PodPlace {
   std::string folder;      // private to the pod: tokens and termination log

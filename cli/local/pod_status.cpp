@@ -7,8 +7,6 @@
 namespace pawl::local {
 namespace {
 
-constexpr char kLocalAddress[] = "127.0.0.1";
-
 nlohmann::json condition(const char* type, bool is_true, TimePoint since,
                          const char* reason = nullptr) {
   nlohmann::json value = {{"type", type},

@@ -14,7 +14,7 @@
 namespace pawl::local {
 namespace {
 
-constexpr std::chrono::seconds kIdleTick{1};
+constexpr std::chrono::seconds kWakeEvery{1};
 
 kube::HttpResponse queue_full() {
   StatusError error;
@@ -88,7 +88,7 @@ class StoreTransport::Impl {
       {
         std::unique_lock lock{mutex_};
         // Woken for work; the tick is only for bookmarks and the ends of watches.
-        wake_.wait_for(lock, kIdleTick,
+        wake_.wait_for(lock, kWakeEvery,
                        [&] { return is_stopping_ || !calls_.empty() || !cancelled_.empty(); });
         calls.swap(calls_);
         cancelled.swap(cancelled_);

@@ -195,8 +195,7 @@ Result<TokenClaims> TokenAuthority::verify(std::string_view token, std::string_v
     return refuse("not signed ES256");
   if (!is_signed_by(key_->key.get(), token.substr(0, second), *signature))
     return refuse("not signed here");
-  const TokenClaims claims =
-      claims_of(parse_json(*payload));  // signed here, so it has our shape
+  const TokenClaims claims = claims_of(parse_json(*payload));  // signed here, so it has our shape
   if (claims.audience != audience) return refuse("for another audience");
   if (now >= claims.expiry) return refuse("expired");
   return claims;

@@ -91,23 +91,23 @@ json role_binding_of(const TrainingJob& job) {
 // change of a pod, and for a plain number it asks for nothing.
 json disruption_budget_of(const TrainingJob& job) {
   constexpr int kMoreThanReplicasMax = 10'000;
-  return {
-      {"apiVersion", "policy/v1"},
-      {"kind", "PodDisruptionBudget"},
-      {"metadata", metadata_of(job, child_name(job))},
-      {"spec",
-       {{"minAvailable", kMoreThanReplicasMax},
-        {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
+  return {{"apiVersion", "policy/v1"},
+          {"kind", "PodDisruptionBudget"},
+          {"metadata", metadata_of(job, child_name(job))},
+          {"spec",
+           {{"minAvailable", kMoreThanReplicasMax},
+            {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
 }
 
 json service_of(const TrainingJob& job) {
-  return {{"apiVersion", "v1"},
-          {"kind", "Service"},
-          {"metadata", metadata_of(job, job.meta.name)},
-          {"spec",
-           {{"clusterIP", "None"},
-            {"publishNotReadyAddresses", true},  // members look for each other before they are ready
-            {"selector", {{kLabelJobUid, job.meta.uid}}}}}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", metadata_of(job, job.meta.name)},
+      {"spec",
+       {{"clusterIP", "None"},
+        {"publishNotReadyAddresses", true},  // members look for each other before they are ready
+        {"selector", {{kLabelJobUid, job.meta.uid}}}}}};
 }
 
 json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec) {

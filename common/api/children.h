@@ -1,5 +1,6 @@
-// The objects that a TrainingJob owns, as the JSON to create: names, labels, owner references, environment, injection.
-// Pure and deterministic: the same job, attempt and slot give the same bytes.
+// The objects that a TrainingJob owns, as the JSON to create: names, labels, owner references,
+// environment, injection. Pure and deterministic: the same job, attempt and slot give the same
+// bytes.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,10 +12,12 @@
 namespace pawl::api {
 
 struct ChildOptions {
-  std::string launcher_image;       // injected by an init container; empty: the worker image has pawl-launch in PATH
+  std::string launcher_image;       // injected by an init container; empty: the worker image has
+                                    // pawl-launch in PATH
   std::string native_worker_image;  // image of Native jobs without a template
-  std::string pull_policy;  // of these two images; empty: the cluster's default
-  // `pawl run`: no service account token volumes, no injection; command starts `launcher_path -- …`.
+  std::string pull_policy;          // of these two images; empty: the cluster's default
+  // `pawl run`: no service account token volumes, no injection; command starts `launcher_path --
+  // …`.
   bool is_local = false;
   std::string launcher_path = "pawl-launch";
   std::string trainer_path = "pawl-train";
@@ -35,7 +38,8 @@ nlohmann::json role_binding_of(const TrainingJob& job);
 nlohmann::json disruption_budget_of(const TrainingJob& job);
 nlohmann::json service_of(const TrainingJob& job);  // headless; where spec.hostnames asks for it
 nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);
-// restartPolicy Never; the launcher wraps the worker container's command; template's own values win where both set one.
+// restartPolicy Never; the launcher wraps the worker container's command; template's own values win
+// where both set one.
 Result<nlohmann::json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slot, int n,
                                      const ChildOptions& options);
 

@@ -1,5 +1,5 @@
-// JSON ↔ types.h. Decoding is tolerant of what it does not know and strict about what it uses: a wrong
-// type is Invalid with the field's path. Encoding writes only fields that are set. Pure.
+// JSON ↔ types.h. Decoding is tolerant of what it does not know and strict about what it uses: a
+// wrong type is Invalid with the field's path. Encoding writes only fields that are set. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,10 +25,12 @@ nlohmann::json encode_status(const WorkerGroupStatus& status);
 nlohmann::json encode_condition(const Condition& condition);
 nlohmann::json encode_failure(const Failure& failure);
 
-// The merge patch that turns `before` into `after` (RFC 7386; null removes). Lists are replaced whole.
+// The merge patch that turns `before` into `after` (RFC 7386; null removes). Lists are replaced
+// whole.
 nlohmann::json merge_patch_between(const nlohmann::json& before, const nlohmann::json& after);
 
-// What a launcher writes to the termination log and the operator reads back from the pod's status, ≤ 4,096 bytes.
+// What a launcher writes to the termination log and the operator reads back from the pod's status,
+// ≤ 4,096 bytes.
 std::string encode_termination(const Failure& failure);
 Result<Failure> decode_termination(const std::string& text);
 

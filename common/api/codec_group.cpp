@@ -8,7 +8,7 @@ using nlohmann::json;
 
 namespace {
 
-WorkerGroupSpec read_spec(Fields& fields) {
+WorkerGroupSpec read_group_spec(Fields& fields) {
   WorkerGroupSpec spec;
   fields.read("attempt", spec.attempt);
   fields.read("minMembers", spec.min_members);
@@ -68,7 +68,7 @@ void read_membership(Fields& fields, WorkerGroupStatus& status) {
   });
 }
 
-WorkerGroupStatus read_status(Fields& fields) {
+WorkerGroupStatus read_group_status(Fields& fields) {
   WorkerGroupStatus status;
   fields.read("attempt", status.attempt);
   fields.read("term", status.term);
@@ -95,8 +95,8 @@ Result<WorkerGroup> decode_worker_group(const json& object) {
   Fields fields(object, "", error);
   WorkerGroup group;
   group.meta = read_meta(fields);
-  fields.child("spec", [&](Fields& spec) { group.spec = read_spec(spec); });
-  fields.child("status", [&](Fields& status) { group.status = read_status(status); });
+  fields.child("spec", [&](Fields& spec) { group.spec = read_group_spec(spec); });
+  fields.child("status", [&](Fields& status) { group.status = read_group_status(status); });
   if (error) return tl::make_unexpected(*error);
   return group;
 }

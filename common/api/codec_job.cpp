@@ -131,7 +131,7 @@ CheckpointSpec read_checkpoint_spec(Fields& fields) {
   return checkpoint;
 }
 
-TrainingJobSpec read_spec(Fields& fields) {
+TrainingJobSpec read_job_spec(Fields& fields) {
   TrainingJobSpec spec;
   fields.read("suspend", spec.is_suspended);
   fields.read("replicas", spec.replicas);
@@ -160,7 +160,7 @@ Condition read_condition(Fields& fields) {
   return condition;
 }
 
-TrainingJobStatus read_status(Fields& fields) {
+TrainingJobStatus read_job_status(Fields& fields) {
   TrainingJobStatus status;
   fields.read("observedGeneration", status.observed_generation);
   fields.read("phase", status.phase);
@@ -235,8 +235,8 @@ Result<TrainingJob> decode_training_job(const json& object) {
   Fields fields(object, "", error);
   TrainingJob job;
   job.meta = read_meta(fields);
-  fields.child("spec", [&](Fields& spec) { job.spec = read_spec(spec); });
-  fields.child("status", [&](Fields& status) { job.status = read_status(status); });
+  fields.child("spec", [&](Fields& spec) { job.spec = read_job_spec(spec); });
+  fields.child("status", [&](Fields& status) { job.status = read_job_status(status); });
   if (error) return tl::make_unexpected(*error);
   return job;
 }

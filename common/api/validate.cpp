@@ -28,8 +28,8 @@ const json& at(const json& object, std::initializer_list<const char*> path) {
   return *value;
 }
 
-std::string text_at(const json& object, std::initializer_list<const char*> path,
-                    const char* fallback = "") {
+std::string text_at_path(const json& object, std::initializer_list<const char*> path,
+                         const char* fallback = "") {
   const json& value = at(object, path);
   return value.is_string() ? value.get<std::string>() : fallback;
 }
@@ -40,7 +40,7 @@ std::int64_t integer_at(const json& object, std::initializer_list<const char*> p
 }
 
 bool is_native(const json& job) {
-  return text_at(job, {"spec", "runtime", "kind"}, "Custom") == "Native";
+  return text_at_path(job, {"spec", "runtime", "kind"}, "Custom") == "Native";
 }
 
 bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
@@ -56,9 +56,9 @@ bool is_job_name(const std::string& name) {
 // Checks what the generated name will be where only a prefix is given.
 void check_name(const json& job, Errors& errors) {
   constexpr char kGeneratedSuffix[] = "x0000";
-  std::string name = text_at(job, {"metadata", "name"});
+  std::string name = text_at_path(job, {"metadata", "name"});
   if (name.empty()) {
-    const std::string prefix = text_at(job, {"metadata", "generateName"});
+    const std::string prefix = text_at_path(job, {"metadata", "generateName"});
     if (!prefix.empty()) name = prefix + kGeneratedSuffix;
   }
   if (is_job_name(name)) return;
@@ -69,10 +69,11 @@ void check_name(const json& job, Errors& errors) {
 }
 
 void check_kind(const json& object, const char* kind, Errors& errors) {
-  if (text_at(object, {"apiVersion"}) != kApiVersion) {
+  if (text_at_path(object, {"apiVersion"}) != kApiVersion) {
     errors.push_back({"apiVersion", std::string("must be ") + kApiVersion});
   }
-  if (text_at(object, {"kind"}) != kind) errors.push_back({"kind", std::string("must be ") + kind});
+  if (text_at_path(object, {"kind"}) != kind)
+    errors.push_back({"kind", std::string("must be ") + kind});
 }
 
 void check_number_or_auto(const json& value, std::int64_t max, const FieldError& error,
@@ -85,8 +86,9 @@ void check_number_or_auto(const json& value, std::int64_t max, const FieldError&
 }
 
 const json* worker_container(const json& containers) {
-  const auto named = std::ranges::find_if(
-      containers, [](const json& container) { return text_at(container, {"name"}) == "worker"; });
+  const auto named = std::ranges::find_if(containers, [](const json& container) {
+    return text_at_path(container, {"name"}) == "worker";
+  });
   if (named != containers.end()) return &*named;
   return containers.empty() ? nullptr : &containers[0];
 }
@@ -109,8 +111,9 @@ void check_template(const json& job, Errors& errors) {
          "the worker container (the one named worker, else the first) needs a command, because "
          "the launcher starts it and cannot see the image's entry point: set command"});
   }
-  const bool has_images = std::ranges::all_of(
-      containers, [](const json& container) { return !text_at(container, {"image"}).empty(); });
+  const bool has_images = std::ranges::all_of(containers, [](const json& container) {
+    return !text_at_path(container, {"image"}).empty();
+  });
   if (!has_images) {
     errors.push_back(
         {"spec.template.spec.containers",
@@ -121,7 +124,7 @@ void check_template(const json& job, Errors& errors) {
 // Names that the operator adds to the pod by itself.
 void check_reserved_names(const json& list, const std::string& path, Errors& errors) {
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!text_at(list[i], {"name"}).starts_with("pawl-")) continue;
+    if (!text_at_path(list[i], {"name"}).starts_with("pawl-")) continue;
     errors.push_back({path + "[" + std::to_string(i) + "].name",
                       "names that begin with pawl- are reserved: rename it"});
   }
@@ -130,7 +133,7 @@ void check_reserved_names(const json& list, const std::string& path, Errors& err
 void check_reserved_env(const json& container, const std::string& path, Errors& errors) {
   const json& env = at(container, {"env"});
   for (std::size_t i = 0; i < env.size(); ++i) {
-    if (!text_at(env[i], {"name"}).starts_with("PAWL_")) continue;
+    if (!text_at_path(env[i], {"name"}).starts_with("PAWL_")) continue;
     errors.push_back(
         {path + ".env[" + std::to_string(i) + "].name",
          "environment variables that begin with PAWL_ are set by the operator: rename it"});
@@ -160,7 +163,8 @@ void check_reserved(const json& job, Errors& errors) {
 bool has_condition(const json& job, const std::string& type) {
   const json& conditions = at(job, {"status", "conditions"});
   return std::ranges::any_of(conditions, [&](const json& condition) {
-    return text_at(condition, {"type"}) == type && text_at(condition, {"status"}) == "True";
+    return text_at_path(condition, {"type"}) == type &&
+           text_at_path(condition, {"status"}) == "True";
   });
 }
 
@@ -176,12 +180,12 @@ json or_default(const json& value, const json& fallback) {
 // Absent and there are two values: an immutable field cannot be added or removed either.
 void check_immutable(const json& before, const json& after, Errors& errors) {
   const auto kind = [](const json& job) {
-    return text_at(job, {"spec", "runtime", "kind"}, "Custom");
+    return text_at_path(job, {"spec", "runtime", "kind"}, "Custom");
   };
   refuse_if(kind(before) != kind(after), "spec.runtime.kind",
             "spec.runtime.kind cannot change: create a new job", errors);
   const auto success_policy = [](const json& job) {
-    return text_at(job, {"spec", "successPolicy"}, "AllRanks");
+    return text_at_path(job, {"spec", "successPolicy"}, "AllRanks");
   };
   refuse_if(success_policy(before) != success_policy(after), "spec.successPolicy",
             "spec.successPolicy cannot change: create a new job", errors);

@@ -1,7 +1,7 @@
-// What the operator tells the launcher of one worker: the value of kEnvWorker, one JSON object. One variable, because
-// every variable of a pod costs the control plane far more than its bytes (each is a path in managedFields, computed
-// again at every write to the pod). What only the cluster knows (UID, address, node) comes by variables of its own.
-// Pure.
+// What the operator tells the launcher of one worker: the value of kEnvWorker, one JSON object. One
+// variable, because every variable of a pod costs the control plane far more than its bytes (each
+// is a path in managedFields, computed again at every write to the pod). What only the cluster
+// knows (UID, address, node) comes by variables of its own. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct WorkerFacts {
 };
 
 std::string encode_worker_facts(const WorkerFacts& facts);
-// Invalid with one sentence: no JSON, another kContractVersion, or the field that is missing or out of range.
+// Invalid with one sentence: no JSON, another kContractVersion, or the field that is missing or out
+// of range.
 Result<WorkerFacts> decode_worker_facts(std::string_view text);
 
 }  // namespace pawl::api

@@ -58,11 +58,6 @@ void fill_in(json& target, const json& defaults) {
   }
 }
 
-std::string text_at(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // The container named "worker", else the first; nullptr when there is none.
 json* worker_container_of(json& spec) {
   json& containers = list_at(spec, "containers");
@@ -138,10 +133,10 @@ WorkerFacts facts_of(const PodPlan& plan) {
 }
 
 json job_env(const PodPlan& plan) {
-  json env = json::array({value_env(kEnvWorker, unexpanded(encode_worker_facts(facts_of(plan)))),
-                          field_env(kEnvPodUid, "metadata.uid"),
-                          field_env(kEnvPodIp, "status.podIP"),
-                          field_env(kEnvNodeName, "spec.nodeName")});
+  json env =
+      json::array({value_env(kEnvWorker, unexpanded(encode_worker_facts(facts_of(plan)))),
+                   field_env(kEnvPodUid, "metadata.uid"), field_env(kEnvPodIp, "status.podIP"),
+                   field_env(kEnvNodeName, "spec.nodeName")});
   // Only where the template refers to them: $(NAME) is resolved from what stands in the pod.
   const auto add_if_used = [&](const char* name, const std::string& value) {
     const std::string reference = std::string("$(") + name + ")";

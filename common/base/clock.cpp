@@ -29,24 +29,24 @@ Civil civil_from(TimePoint time) {
 std::string format_time(TimePoint time) {
   const Civil at = civil_from(time);
   std::array<char, 80> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02dZ", at.year, at.month, at.day,
-                at.hour, at.minute, at.second);
+  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02dZ", at.year, at.month,
+                at.day, at.hour, at.minute, at.second);
   return text.data();
 }
 
 std::string format_micro_time(TimePoint time) {
   const Civil at = civil_from(time);
   std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03d000Z", at.year, at.month,
-                at.day, at.hour, at.minute, at.second, at.millisecond);
+  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03d000Z", at.year,
+                at.month, at.day, at.hour, at.minute, at.second, at.millisecond);
   return text.data();
 }
 
 Result<TimePoint> parse_time(std::string_view text) {
   const std::string copy{text};
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
-  const int fields = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour,
-                                 &minute, &second, &used);
+  const int fields = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day,
+                                 &hour, &minute, &second, &used);
   if (fields != 6) return fail(Code::kInvalid, "not an RFC 3339 time: \"" + copy + "\"");
   int milliseconds = 0;
   auto at = static_cast<std::size_t>(used);

@@ -1,6 +1,6 @@
-// The clock seam. Production code gets its time from a Clock& and from nowhere else; RealClock lives in
-// common/os, tests use FakeClock. Wall time is for what users see and for deadlines that outlive a process
-// (UTC); steady time is for time-outs. Thread-safe.
+// The clock seam. Production code gets its time from a Clock& and from nowhere else; RealClock
+// lives in common/os, tests use FakeClock. Wall time is for what users see and for deadlines that
+// outlive a process (UTC); steady time is for time-outs. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,8 @@ class Clock {
 // A clock that stands still until it is told to move.
 class FakeClock final : public Clock {
  public:
-  explicit FakeClock(TimePoint start = TimePoint{std::chrono::seconds{1'800'000'000}}) : now_(start) {}
+  explicit FakeClock(TimePoint start = TimePoint{std::chrono::seconds{1'800'000'000}})
+      : now_(start) {}
   TimePoint now() const override { return now_; }
   SteadyPoint steady_now() const override { return SteadyPoint{now_.time_since_epoch()}; }
   void advance(std::chrono::milliseconds by) { now_ += by; }

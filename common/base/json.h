@@ -1,8 +1,10 @@
-// nlohmann/json for all of our code. What every file that uses it would otherwise compile for itself (its classes, and a
-// parser for each type of text) is compiled once, in json.cpp: a third of the time of such a file.
+// nlohmann/json for all of our code. What every file that uses it would otherwise compile for
+// itself (its classes, and a parser for each type of text) is compiled once, in json.cpp: a third
+// of the time of such a file.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 extern template class nlohmann::basic_json<>;
@@ -11,7 +13,10 @@ extern template class nlohmann::detail::iter_impl<const nlohmann::json>;
 
 namespace pawl {
 
-// Discarded (is_discarded()) if the text is not JSON; access to a member then throws json::type_error.
+// Discarded (is_discarded()) if the text is not JSON; access to a member then throws
+// json::type_error.
 nlohmann::json parse_json(std::string_view text);
+// "" if `object` is no object, or has no text there.
+std::string text_at(const nlohmann::json& object, const char* key);
 
 }  // namespace pawl

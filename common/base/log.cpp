@@ -8,10 +8,14 @@ namespace {
 
 const char* level_name(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "debug";
-    case LogLevel::kInfo: return "info";
-    case LogLevel::kWarning: return "warning";
-    case LogLevel::kError: return "error";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
   }
   return "info";
 }
@@ -20,10 +24,11 @@ const char* level_name(LogLevel level) {
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 && lead < 0xf5 ? 4
-                           : lead >= 0xe0 && lead < 0xf0                    ? 3
-                           : lead >= 0xc2 && lead < 0xe0                    ? 2
-                                                                            : 0;
+  const std::size_t length = lead < 0x80                   ? 1
+                             : lead >= 0xf0 && lead < 0xf5 ? 4
+                             : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xc2 && lead < 0xe0 ? 2
+                                                           : 0;
   if (length == 0 || length > text.size()) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
@@ -91,9 +96,17 @@ void Log::write(LogLevel level, std::string_view event, std::initializer_list<Lo
   writer_(line);
 }
 
-void Log::debug(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kDebug, event, fields); }
-void Log::info(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kInfo, event, fields); }
-void Log::warning(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kWarning, event, fields); }
-void Log::error(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kError, event, fields); }
+void Log::debug(std::string_view event, std::initializer_list<LogField> fields) {
+  write(LogLevel::kDebug, event, fields);
+}
+void Log::info(std::string_view event, std::initializer_list<LogField> fields) {
+  write(LogLevel::kInfo, event, fields);
+}
+void Log::warning(std::string_view event, std::initializer_list<LogField> fields) {
+  write(LogLevel::kWarning, event, fields);
+}
+void Log::error(std::string_view event, std::initializer_list<LogField> fields) {
+  write(LogLevel::kError, event, fields);
+}
 
 }  // namespace pawl

@@ -1,6 +1,6 @@
-// One JSON object a line: {"time":…,"level":…,"event":…,"job":…}. Event names are snake_case constants, values
-// are strings or integers; no secrets. The writer is a seam: production writes to stderr through common/os,
-// tests collect lines. Thread-safe (one lock around the line).
+// One JSON object a line: {"time":…,"level":…,"event":…,"job":…}. Event names are snake_case
+// constants, values are strings or integers; no secrets. The writer is a seam: production writes to
+// stderr through common/os, tests collect lines. Thread-safe (one lock around the line).
 #pragma once
 
 #include <functional>

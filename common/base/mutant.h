@@ -46,6 +46,10 @@ enum class Mutant {
   kB29BesideTerminating,   // starts beside pods that still terminate
   kB31ZeroIsAbsent,        // ttl 0 is taken for "not set"
   kB32NotWoken,            // changes of pods wake nobody
+  kB36NoPromise,           // whoever has reported for a change goes on as before
+  kB36HighestStep,         // the highest step wins, whatever generation made it
+  kB36HollowUnproven,      // takes a generation for one without a step because nobody tells of one
+  kB36SilentIsEmpty,       // who is not heard holds nothing
   kB37PartialCheckpoint,   // a checkpoint is published before all shards are there
   kB38RefusalForEver,      // a refused creation is never tried again
   kB39CountLost,           // a restart is not counted where the operator itself had restarted

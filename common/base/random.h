@@ -1,9 +1,9 @@
 // The randomness seam, and the counter-based generator that everything keyed uses.
 //
-// Random draws are for back-off jitter and identities: production seeds one from the operating system
-// (common/os), tests and the simulator from a number. mix64/keyed_random need no state at all: the same key
-// gives the same number on every machine (training uses them, keyed by seed, step and micro-batch).
-// Not thread-safe; one owner. Not for cryptography.
+// Random draws are for back-off jitter and identities: production seeds one from the operating
+// system (common/os), tests and the simulator from a number. mix64/keyed_random need no state at
+// all: the same key gives the same number on every machine (training uses them, keyed by seed, step
+// and micro-batch). Not thread-safe; one owner. Not for cryptography.
 #pragma once
 
 #include <cstdint>

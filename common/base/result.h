@@ -1,7 +1,7 @@
 // Result and Error: how an expected failure travels in Pawl.
 //
-// Every function that can fail for a reason outside our control returns Result<T>. The code says what the
-// caller should do next, not where the failure came from. Pure; any thread.
+// Every function that can fail for a reason outside our control returns Result<T>. The code says
+// what the caller should do next, not where the failure came from. Pure; any thread.
 #pragma once
 
 #include <chrono>
@@ -56,15 +56,15 @@ inline tl::unexpected<Error> fail_with(Error error, const std::string& context) 
 #define PAWL_CONCAT(a, b) PAWL_CONCAT_INNER(a, b)
 
 // PAWL_TRY(name, expression): declares `name` with the value, or returns the error.
-#define PAWL_TRY(name, expression)                                                     \
-  auto PAWL_CONCAT(pawl_result_, __LINE__) = (expression);                             \
-  if (!PAWL_CONCAT(pawl_result_, __LINE__))                                            \
+#define PAWL_TRY(name, expression)                                                      \
+  auto PAWL_CONCAT(pawl_result_, __LINE__) = (expression);                              \
+  if (!PAWL_CONCAT(pawl_result_, __LINE__))                                             \
     return tl::make_unexpected(std::move(PAWL_CONCAT(pawl_result_, __LINE__)).error()); \
   auto name = std::move(*PAWL_CONCAT(pawl_result_, __LINE__))
 
 // PAWL_TRY_VOID(expression): returns the error, if there is one.
-#define PAWL_TRY_VOID(expression)                                                      \
-  do {                                                                                 \
-    auto pawl_status = (expression);                                                   \
-    if (!pawl_status) return tl::make_unexpected(std::move(pawl_status).error());      \
+#define PAWL_TRY_VOID(expression)                                                 \
+  do {                                                                            \
+    auto pawl_status = (expression);                                              \
+    if (!pawl_status) return tl::make_unexpected(std::move(pawl_status).error()); \
   } while (false)

@@ -33,7 +33,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-std::string text_at(const YAML::Node& node, const char* key) {
+std::string yaml_text(const YAML::Node& node, const char* key) {
   return node.IsMap() && node[key] && node[key].IsScalar() ? node[key].as<std::string>() : "";
 }
 
@@ -112,7 +112,7 @@ Result<Entry> Kubeconfig::named(const char* list, const char* entry,
     const YAML::Node items = file.node[list];
     if (!items || !items.IsSequence()) continue;
     for (const YAML::Node& item : items) {
-      if (text_at(item, "name") == name && item[entry] && item[entry].IsMap()) {
+      if (yaml_text(item, "name") == name && item[entry] && item[entry].IsMap()) {
         return Entry{item[entry], file.path};
       }
     }
@@ -122,7 +122,7 @@ Result<Entry> Kubeconfig::named(const char* list, const char* entry,
 
 std::string Kubeconfig::current_context() const {
   for (const Entry& file : files_) {
-    const std::string name = text_at(file.node, "current-context");
+    const std::string name = yaml_text(file.node, "current-context");
     if (!name.empty()) return name;
   }
   return "";
@@ -137,18 +137,18 @@ std::string Kubeconfig::paths() const {
 // "<key>-data" wins over "<key>", as in kubectl.
 Result<std::string> data_or_file(const Entry& entry, const char* key) {
   const std::string data_key = std::string{key} + "-data";
-  const std::string data = text_at(entry.node, data_key.c_str());
+  const std::string data = yaml_text(entry.node, data_key.c_str());
   if (!data.empty()) {
     auto decoded = from_base64(data);
     if (!decoded) return fail_with(std::move(decoded).error(), entry.path + ": " + data_key);
     return decoded;
   }
-  const std::string file = text_at(entry.node, key);
+  const std::string file = yaml_text(entry.node, key);
   return file.empty() ? Result<std::string>{std::string{}} : read_text(entry.beside(file));
 }
 
 Status read_cluster(const Entry& cluster, ClusterConfig& config) {
-  config.server = text_at(cluster.node, "server");
+  config.server = yaml_text(cluster.node, "server");
   if (config.server.empty()) {
     return fail(Code::kInvalid, cluster.path + ": the cluster has no server");
   }
@@ -159,7 +159,7 @@ Status read_cluster(const Entry& cluster, ClusterConfig& config) {
                     "server; set certificate-authority instead");
   }
   for (const char* key : {"proxy-url", "tls-server-name"}) {
-    if (!text_at(cluster.node, key).empty()) {
+    if (!yaml_text(cluster.node, key).empty()) {
       return fail(Code::kInvalid, cluster.path + ": " + key + " is not supported");
     }
   }
@@ -180,7 +180,7 @@ std::string exec_info(const YAML::Node& exec, const ClusterConfig& config) {
   YAML::Emitter out;
   out.SetMapFormat(YAML::Flow);
   out.SetStringFormat(YAML::DoubleQuoted);
-  out << YAML::BeginMap << YAML::Key << "apiVersion" << YAML::Value << text_at(exec, "apiVersion")
+  out << YAML::BeginMap << YAML::Key << "apiVersion" << YAML::Value << yaml_text(exec, "apiVersion")
       << YAML::Key << "kind" << YAML::Value << "ExecCredential" << YAML::Key << "spec"
       << YAML::Value << YAML::BeginMap << YAML::Key << "interactive" << YAML::Value << false;
   if (is_true(exec, "provideClusterInfo")) {
@@ -196,7 +196,7 @@ std::string exec_info(const YAML::Node& exec, const ClusterConfig& config) {
 // kubelogin), once: what it gives lasts for minutes to hours.
 Status ask_plugin(const Entry& user, ClusterConfig& config) {
   const YAML::Node exec = user.node["exec"];
-  const std::string command = text_at(exec, "command");
+  const std::string command = yaml_text(exec, "command");
   if (command.empty()) return fail(Code::kInvalid, user.path + ": exec has no command");
   // A path with a slash is relative to the kubeconfig, a name is looked for in PATH.
   const bool is_path = command.find('/') != std::string::npos;
@@ -204,19 +204,20 @@ Status ask_plugin(const Entry& user, ClusterConfig& config) {
   for (std::string& text : texts_at(exec, "args")) arguments.push_back(std::move(text));
   std::map<std::string, std::string> extra{{"KUBERNETES_EXEC_INFO", exec_info(exec, config)}};
   if (exec["env"] && exec["env"].IsSequence()) {
-    for (const YAML::Node& item : exec["env"]) extra[text_at(item, "name")] = text_at(item, "value");
+    for (const YAML::Node& item : exec["env"])
+      extra[yaml_text(item, "name")] = yaml_text(item, "value");
   }
   const std::string what = user.path + ": credential plugin " + command;
   const auto answer = os::output_of(arguments, extra);
   if (!answer) {
-    const std::string hint = text_at(exec, "installHint");
+    const std::string hint = yaml_text(exec, "installHint");
     return fail(answer.error().code,
                 what + ": " + answer.error().message + (hint.empty() ? "" : "; " + hint));
   }
   const YAML::Node status = YAML::Load(*answer)["status"];
-  config.token = text_at(status, "token");
-  config.client_cert_data = text_at(status, "clientCertificateData");
-  config.client_key_data = text_at(status, "clientKeyData");
+  config.token = yaml_text(status, "token");
+  config.client_cert_data = yaml_text(status, "clientCertificateData");
+  config.client_key_data = yaml_text(status, "clientKeyData");
   if (config.token.empty() && config.client_cert_data.empty()) {
     return fail(Code::kInvalid, what + " gave neither a token nor a certificate");
   }
@@ -226,10 +227,11 @@ Status ask_plugin(const Entry& user, ClusterConfig& config) {
 Status read_user(const Entry& user, ClusterConfig& config) {
   if (user.node["auth-provider"]) {
     return fail(Code::kInvalid,
-                user.path + ": auth-provider is no longer supported by Kubernetes; use a credential "
-                            "plugin (exec), a token, a tokenFile or a client certificate");
+                user.path +
+                    ": auth-provider is no longer supported by Kubernetes; use a credential "
+                    "plugin (exec), a token, a tokenFile or a client certificate");
   }
-  if (!text_at(user.node, "username").empty()) {
+  if (!yaml_text(user.node, "username").empty()) {
     return fail(Code::kInvalid, user.path + ": username and password are not supported");
   }
   PAWL_TRY(certificate, data_or_file(user, "client-certificate"));
@@ -240,11 +242,11 @@ Status read_user(const Entry& user, ClusterConfig& config) {
   config.client_cert_data = std::move(certificate);
   config.client_key_data = std::move(key);
   // tokenFile wins, as in kubectl.
-  const std::string token_file = text_at(user.node, "tokenFile");
+  const std::string token_file = yaml_text(user.node, "tokenFile");
   if (!token_file.empty()) {
     config.token_file = user.beside(token_file);
   } else {
-    config.token = text_at(user.node, "token");
+    config.token = yaml_text(user.node, "token");
   }
   const bool has_own =
       !config.token.empty() || !config.token_file.empty() || !config.client_cert_data.empty();
@@ -256,12 +258,12 @@ Result<ClusterConfig> Kubeconfig::read(const std::string& context_name) const {
   const std::string name = context_name.empty() ? current_context() : context_name;
   if (name.empty()) return fail(Code::kInvalid, paths() + " has no current-context");
   PAWL_TRY(context, named("contexts", "context", name));
-  PAWL_TRY(cluster, named("clusters", "cluster", text_at(context.node, "cluster")));
+  PAWL_TRY(cluster, named("clusters", "cluster", yaml_text(context.node, "cluster")));
   ClusterConfig config;
-  config.ns = text_at(context.node, "namespace");
+  config.ns = yaml_text(context.node, "namespace");
   if (config.ns.empty()) config.ns = "default";
   PAWL_TRY_VOID(read_cluster(cluster, config));
-  const std::string user_name = text_at(context.node, "user");
+  const std::string user_name = yaml_text(context.node, "user");
   if (!user_name.empty()) {
     PAWL_TRY(user, named("users", "user", user_name));
     PAWL_TRY_VOID(read_user(user, config));

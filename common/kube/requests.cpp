@@ -49,11 +49,6 @@ std::string text_of(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string text_at(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // Status.details.retryAfterSeconds, which the API server sends beside (or instead of) the header.
 std::chrono::seconds retry_after_of(const json& status) {
   if (!status.is_object() || !status.contains("details")) return {};

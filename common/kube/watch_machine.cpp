@@ -12,11 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-std::string text_at(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // The metadata of an object, or an empty object.
 const json& metadata_of(const json& object) {
   static const json kNone = json::object();

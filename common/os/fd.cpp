@@ -1,14 +1,14 @@
 #include "common/os/fd.h"
 
 #include <arpa/inet.h>
-#include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cerrno>
+#include <charconv>
 
 #include "common/os/process.h"
 
@@ -79,7 +79,8 @@ Result<std::uint16_t> local_port(int fd) {
 Status set_nonblocking(int fd, bool on) {
   const int flags = ::fcntl(fd, F_GETFL);
   const int wanted = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
-  if (flags < 0 || ::fcntl(fd, F_SETFL, wanted) != 0) return fail(Code::kIo, "fcntl: " + errno_text());
+  if (flags < 0 || ::fcntl(fd, F_SETFL, wanted) != 0)
+    return fail(Code::kIo, "fcntl: " + errno_text());
   return {};
 }
 
@@ -90,7 +91,8 @@ Result<Fd> start_connect_tcp(const std::string& address, std::uint16_t port) {
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(fd.get(), endpoint.get(), endpoint.length) != 0 && errno != EINPROGRESS) {
-    return fail(Code::kUnavailable, "connect to " + join_host_port(address, port) + ": " + errno_text());
+    return fail(Code::kUnavailable,
+                "connect to " + join_host_port(address, port) + ": " + errno_text());
   }
   return fd;
 }
@@ -127,9 +129,11 @@ Result<std::pair<std::string, std::uint16_t>> split_host_port(const std::string&
   if (colon == std::string::npos) return fail(Code::kInvalid, "no port in \"" + text + "\"");
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-  if (error != std::errc{} || stop != end) return fail(Code::kInvalid, "no port in \"" + text + "\"");
+  if (error != std::errc{} || stop != end)
+    return fail(Code::kInvalid, "no port in \"" + text + "\"");
   std::string host = text.substr(0, colon);
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   return std::pair{host, port};
 }
 

@@ -1,4 +1,5 @@
-// An owned file descriptor, and the few helpers every socket user needs. An Fd belongs to one owner.
+// An owned file descriptor, and the few helpers every socket user needs. An Fd belongs to one
+// owner.
 #pragma once
 
 #include <chrono>
@@ -32,15 +33,18 @@ class Fd {
   int fd_ = -1;
 };
 
-// A listening TCP socket on `address` ("0.0.0.0", "127.0.0.1", "::"), port 0 = any; close-on-exec, SO_REUSEADDR.
+// A listening TCP socket on `address` ("0.0.0.0", "127.0.0.1", "::"), port 0 = any; close-on-exec,
+// SO_REUSEADDR.
 Result<Fd> listen_tcp(const std::string& address, std::uint16_t port, int backlog = 128);
 Result<std::uint16_t> local_port(int fd);
-// Begins to connect to a numeric address; non-blocking, TCP_NODELAY, close-on-exec. Writable when it is decided;
-// connect_error() then says how.
+// Begins to connect to a numeric address; non-blocking, TCP_NODELAY, close-on-exec. Writable when
+// it is decided; connect_error() then says how.
 Result<Fd> start_connect_tcp(const std::string& address, std::uint16_t port);
 Status connect_error(int fd);
-// Connects to a numeric IPv4 or IPv6 address within `timeout`; TCP_NODELAY, close-on-exec, blocking afterwards.
-Result<Fd> connect_tcp(const std::string& address, std::uint16_t port, std::chrono::milliseconds timeout);
+// Connects to a numeric IPv4 or IPv6 address within `timeout`; TCP_NODELAY, close-on-exec, blocking
+// afterwards.
+Result<Fd> connect_tcp(const std::string& address, std::uint16_t port,
+                       std::chrono::milliseconds timeout);
 Status set_nonblocking(int fd, bool on);
 // "10.0.0.1:80" or "[::1]:80" → address and port.
 Result<std::pair<std::string, std::uint16_t>> split_host_port(const std::string& text);

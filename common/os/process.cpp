@@ -1,12 +1,12 @@
 #include "common/os/process.h"
 
-#include <climits>
-#include <csignal>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <sys/random.h>
 #include <unistd.h>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
 
 #include "common/base/check.h"
 
@@ -51,7 +51,8 @@ void set_private_env(const char* name, const char* value) {
 
 std::uint64_t entropy() {
   std::uint64_t value = 0;
-  PAWL_CHECK(::getrandom(&value, sizeof value, 0) == static_cast<ssize_t>(sizeof value), "getrandom");
+  PAWL_CHECK(::getrandom(&value, sizeof value, 0) == static_cast<ssize_t>(sizeof value),
+             "getrandom");
   return value;
 }
 

@@ -1,5 +1,5 @@
-// What a program asks the operating system about itself: environment, entropy, arguments, standard error.
-// The only file that calls getenv, setenv and getrandom. Thread-safe after main has started.
+// What a program asks the operating system about itself: environment, entropy, arguments, standard
+// error. The only file that calls getenv, setenv and getrandom. Thread-safe after main has started.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace pawl::os {
 std::optional<std::string> env(const char* name);
 // What a child process is to get: without the settings that set_private_env made.
 std::map<std::string, std::string> environment();
-// Sets a variable for a library in this process alone; environment() goes on showing what was there before. From main,
-// before other threads exist.
+// Sets a variable for a library in this process alone; environment() goes on showing what was there
+// before. From main, before other threads exist.
 void set_private_env(const char* name, const char* value);
 
 std::uint64_t entropy();

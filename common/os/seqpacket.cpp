@@ -1,13 +1,13 @@
 #include "common/os/seqpacket.h"
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "common/base/check.h"
 #include "common/os/process.h"

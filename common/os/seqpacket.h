@@ -1,6 +1,6 @@
-// One datagram socket between a launcher and a training process: whole messages, with file descriptors
-// attached where a message needs them (SCM_RIGHTS). An end belongs to one thread for receiving; send is
-// atomic per message, so any thread may send.
+// One datagram socket between a launcher and a training process: whole messages, with file
+// descriptors attached where a message needs them (SCM_RIGHTS). An end belongs to one thread for
+// receiving; send is atomic per message, so any thread may send.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ inline constexpr std::size_t kPacketBytesMax = 128 * 1024;
 Result<std::pair<Fd, Fd>> seqpacket_pair();
 // Unavailable when the other end is gone.
 Status send_packet(int fd, std::string_view text, const std::vector<int>& fds = {});
-// Empty when nothing came within `timeout` (0 = do not wait); Unavailable when the other end is gone.
+// Empty when nothing came within `timeout` (0 = do not wait); Unavailable when the other end is
+// gone.
 Result<std::optional<Packet>> receive_packet(int fd, std::chrono::milliseconds timeout);
 
 // Anonymous shared memory of `bytes`, close-on-exec.

@@ -85,8 +85,8 @@ class LogPump::Impl {
       std::vector<pollfd> waiting{{inbox_->fd(), POLLIN, 0}};
       for (const Stream& stream : streams_) waiting.push_back({stream.pipe.get(), POLLIN, 0});
       if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
-      // First, whether or not it was ready then: what a process was told before it wrote a line (its
-      // rank) was posted before the line.
+      // First, whether or not it was ready then: what a process was told before it wrote a line
+      // (its rank) was posted before the line.
       inbox_->drain();
       for (std::size_t i = 1; i < waiting.size(); ++i) {
         if (waiting[i].revents != 0) read_once(streams_[i - 1]);

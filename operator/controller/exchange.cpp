@@ -244,7 +244,8 @@ Outcome Exchange::learn(const Result<Reply>& answer, Kind kind) {
     return failed;
   }
   lost_ = answer.error();
-  const ObjectKind object = kind == Kind::kJob ? ObjectKind::kTrainingJob : ObjectKind::kWorkerGroup;
+  const ObjectKind object =
+      kind == Kind::kJob ? ObjectKind::kTrainingJob : ObjectKind::kWorkerGroup;
   return send(kube::get_request(resource_of(object), context_.ns, context_.job_name),
               Stage::kLearn);
 }
@@ -328,9 +329,9 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
                   Stage::kDelete);
     }
     const char* const whose = is_leftover ? " (left of a deleted job)" : "";
-    return Failed{{Code::kAlreadyExists,
-                   answer->meta.name + " exists and belongs to somebody else" + whose},
-                  is_leftover};
+    return Failed{
+        {Code::kAlreadyExists, answer->meta.name + " exists and belongs to somebody else" + whose},
+        is_leftover};
   }
   if (answer->meta.deletion_time) {
     return Failed{{Code::kConflict, answer->meta.name + " is being deleted"}};
@@ -341,7 +342,7 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
   }
   if (std::get_if<core::CreatePod>(&action_) != nullptr) {
     return is_manageable(answer->meta, context_) ? Outcome{wrote(Kind::kPod, answer->meta)}
-                                            : restore(answer->meta);
+                                                 : restore(answer->meta);
   }
   return Done{};
 }
@@ -351,8 +352,7 @@ Outcome Exchange::on_deleted(const Result<Reply>& answer, const std::string& uid
   return Failed{answer.error()};
 }
 
-Outcome Exchange::on_orphan(const Result<Reply>& answer,
-                            const core::DeleteOrphan& action) {
+Outcome Exchange::on_orphan(const Result<Reply>& answer, const core::DeleteOrphan& action) {
   if (stage_ == Stage::kDelete) return on_deleted(answer, read_uid_);
   if (is_code(answer, Code::kNotFound)) return Done{};
   if (!answer) return Failed{answer.error()};
@@ -367,8 +367,7 @@ Outcome Exchange::on_orphan(const Result<Reply>& answer,
               Stage::kDelete);
 }
 
-Outcome Exchange::on_confirmed(const Result<Reply>& answer,
-                               const core::ConfirmGone& action) {
+Outcome Exchange::on_confirmed(const Result<Reply>& answer, const core::ConfirmGone& action) {
   if (is_code(answer, Code::kNotFound) || is_mutant(Mutant::kI7LossUnconfirmed)) return Done{};
   if (!answer) return Failed{answer.error()};
   if (!action.uid.empty() && answer->meta.uid != action.uid) return Done{};
@@ -378,8 +377,7 @@ Outcome Exchange::on_confirmed(const Result<Reply>& answer,
                                       " is still there; the cache was behind"}};
 }
 
-Outcome Exchange::on_record(const Result<Reply>& answer,
-                            const core::ConfirmRecord& action) const {
+Outcome Exchange::on_record(const Result<Reply>& answer, const core::ConfirmRecord& action) const {
   if (answer && answer->meta.resource_version == action.resource_version) return Done{};
   if (!answer && answer.error().code != Code::kNotFound) return Failed{answer.error()};
   return Failed{{Code::kConflict, "the WorkerGroup has changed; the cache was behind"}};

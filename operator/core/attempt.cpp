@@ -11,8 +11,8 @@ using namespace api;
 // a deleted job of this name, whose pods may hold their names for as long as their node is dead.
 void raise_attempt(Pass& pass) {
   const std::int64_t in_group = pass.group != nullptr ? pass.group->spec.attempt : 0;
-  const std::int64_t highest = std::max({pass.job.status.attempt, in_group, pass.pods.attempt_max,
-                                         pass.pods.leftover_attempt_max});
+  const std::int64_t highest = std::max(
+      {pass.job.status.attempt, in_group, pass.pods.attempt_max, pass.pods.leftover_attempt_max});
   pass.next.attempt = highest + 1;
   pass.next.attempt_time = pass.now;
   pass.is_new_attempt = true;

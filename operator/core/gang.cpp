@@ -278,10 +278,9 @@ void run_gang(Pass& pass) {
                                           std::to_string(pass.next.attempt) + " starts after that");
   }
   if (pass.pods.leftover_active > 0) {
-    return pass.say("WaitingForCleanup",
-                    std::to_string(pass.pods.leftover_active) +
-                        (pass.pods.leftover_active == 1 ? " pod" : " pods") +
-                        " of a deleted job of this name not ended yet");
+    return pass.say("WaitingForCleanup", std::to_string(pass.pods.leftover_active) +
+                                             (pass.pods.leftover_active == 1 ? " pod" : " pods") +
+                                             " of a deleted job of this name not ended yet");
   }
   const WorkerGroupSpec spec = record(pass);
   const auto allowed_at = creation_time(pass);

@@ -26,11 +26,6 @@ const json& child(const json& object, const char* key) {
   return found != object.end() && found->is_object() ? *found : nothing;
 }
 
-std::string text_at(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::int64_t number_at(const json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;

@@ -15,7 +15,6 @@ namespace {
 
 constexpr char kGroups[] = "/apis/pawl.dev/v1alpha1/namespaces/default/workergroups";
 constexpr char kJobs[] = "/apis/pawl.dev/v1alpha1/namespaces/default/trainingjobs";
-constexpr char kPods[] = "/api/v1/namespaces/default/pods";
 
 struct Worker {
   explicit Worker(LocalApi& api, const std::string& audience = kApiAudience,

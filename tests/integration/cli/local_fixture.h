@@ -17,6 +17,8 @@
 
 namespace pawl::local {
 
+inline constexpr char kPods[] = "/api/v1/namespaces/default/pods";
+
 struct Folder {
   Folder() : path(std::filesystem::temp_directory_path() / ("pawl-" + os::random_hex(8))) {
     std::filesystem::create_directories(path);

@@ -13,8 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr char kPods[] = "/api/v1/namespaces/default/pods";
-
 struct Node {
   Node()
       : keeper(Keeper::start().value()),

@@ -213,7 +213,8 @@ void Cluster::restart_api_server() {
   REQUIRE(::kill(old, SIGKILL) == 0);
   poll_until("the API server's end", [&] { return read_file(proc + "/cmdline").empty(); });
   // Its memory goes before its sockets: the successor would find the port taken.
-  poll_until("the API server's port", [&] { return os::listen_tcp("127.0.0.1", port_of(arguments)).has_value(); });
+  poll_until("the API server's port",
+             [&] { return os::listen_tcp("127.0.0.1", port_of(arguments)).has_value(); });
 
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);

@@ -23,8 +23,9 @@ TEST_CASE("children: every child is owned by the job and carries its labels", "[
   const TrainingJob job = samples::observed(samples::torch_job());
   const Result<json> pod = worker_pod_of(job, 1, 0, 0, {});
   REQUIRE(pod.has_value());
-  for (const json& child : {service_account_of(job), role_of(job), role_binding_of(job),
-                            disruption_budget_of(job), service_of(job), worker_group_of(job, {}), *pod}) {
+  for (const json& child :
+       {service_account_of(job), role_of(job), role_binding_of(job), disruption_budget_of(job),
+        service_of(job), worker_group_of(job, {}), *pod}) {
     INFO(child.dump());
     const Result<ObjectMeta> meta = decode_meta(child);
     REQUIRE(meta.has_value());
@@ -44,7 +45,8 @@ TEST_CASE("children: every child is owned by the job and carries its labels", "[
 
 TEST_CASE("children: every worker has a name in DNS where the job asks for that", "[api][A41]") {
   json object = samples::torch_job();
-  CHECK(!worker_pod_of(samples::observed(object), 1, 0, 0, {}).value()["spec"].contains("hostname"));
+  CHECK(
+      !worker_pod_of(samples::observed(object), 1, 0, 0, {}).value()["spec"].contains("hostname"));
   object["spec"]["hostnames"] = true;
   const TrainingJob job = samples::observed(object);
   for (const std::int64_t attempt : {1, 2}) {

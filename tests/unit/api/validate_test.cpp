@@ -38,7 +38,8 @@ TEST_CASE("validate: the least that a user can write is accepted", "[api]") {
   CHECK(join_errors(validate_training_job(samples::torch_job())) == "");
 }
 
-TEST_CASE("validate: types and ranges of our own fields", "[api][A37][A38][B10][B11][B12][B13][B14][C1][F3]") {
+TEST_CASE("validate: types and ranges of our own fields",
+          "[api][A37][A38][B10][B11][B12][B13][B14][C1][F3]") {
   check_refused(
       samples::torch_job(),
       {{"/spec/replicas", 0, "spec.replicas"},

@@ -10,9 +10,12 @@ using nlohmann::json;
 namespace {
 
 json good() {
-  return {{"contract", 2}, {"job", "job"},   {"jobUid", "ju"},  {"namespace", "team"},
-          {"pod", "pod"},  {"attempt", 2},   {"slot", 1},       {"processes", 4},
-          {"runtime", "Torch"}, {"checkpoint", {{"uri", "file:///c"}, {"seconds", 7}, {"keep", 2}}}};
+  return {
+      {"contract", 2},      {"job", "job"},
+      {"jobUid", "ju"},     {"namespace", "team"},
+      {"pod", "pod"},       {"attempt", 2},
+      {"slot", 1},          {"processes", 4},
+      {"runtime", "Torch"}, {"checkpoint", {{"uri", "file:///c"}, {"seconds", 7}, {"keep", 2}}}};
 }
 
 }  // namespace

@@ -142,8 +142,14 @@ TEST_CASE("worker_pod: the contract's environment comes before the user's", "[ap
     return env_of(pod, name)["valueFrom"]["fieldRef"]["fieldPath"];
   };
   const json expected = {
-      {"contract", 2},         {"job", "mesh"},      {"jobUid", "job-uid"}, {"namespace", "team"},
-      {"pod", "mesh-2-1-3"},   {"attempt", 2},       {"slot", 1},           {"processes", 1},
+      {"contract", 2},
+      {"job", "mesh"},
+      {"jobUid", "job-uid"},
+      {"namespace", "team"},
+      {"pod", "mesh-2-1-3"},
+      {"attempt", 2},
+      {"slot", 1},
+      {"processes", 1},
       {"runtime", "Torch"},
       // The kubelet makes one dollar of two, and resolves nothing behind it.
       {"checkpoint", {{"uri", "file:///data/$$(c)"}, {"seconds", 30}, {"keep", 2}}}};
@@ -157,11 +163,11 @@ TEST_CASE("worker_pod: the contract's environment comes before the user's", "[ap
   CHECK(pod["spec"]["containers"][0]["env"].back()["name"] == "MINE");
 }
 
-TEST_CASE("worker_pod: slot, attempt and job are variables where the template uses them",
-          "[api]") {
+TEST_CASE("worker_pod: slot, attempt and job are variables where the template uses them", "[api]") {
   json job = samples::torch_job();
   CHECK(env_of(pod_of(job, kInjecting), "PAWL_SLOT").is_null());
-  worker_in(job)["args"] = {"--host", "$(PAWL_JOB_NAME)-$(PAWL_SLOT)", "$(PAWL_ATTEMPT)$(PAWL_JOB_UID)"};
+  worker_in(job)["args"] = {"--host", "$(PAWL_JOB_NAME)-$(PAWL_SLOT)",
+                            "$(PAWL_ATTEMPT)$(PAWL_JOB_UID)"};
   const json pod = pod_of(job, kInjecting);
   CHECK(env_of(pod, "PAWL_SLOT")["value"] == "1");
   CHECK(env_of(pod, "PAWL_JOB_NAME")["value"] == "mesh");

@@ -13,8 +13,9 @@ TEST_CASE("clock: times survive formatting and parsing", "[base]") {
 }
 
 TEST_CASE("clock: text that is no UTC time is refused", "[base]") {
-  for (const char* text : {"", "yesterday", "2026-13-01T00:00:00Z", "2026-11-21T10:04:05", "2026-11-21T10:04:05+01:00",
-                           "2026-11-21T25:04:05Z", "2026-02-30T00:00:00Z"}) {
+  for (const char* text :
+       {"", "yesterday", "2026-13-01T00:00:00Z", "2026-11-21T10:04:05", "2026-11-21T10:04:05+01:00",
+        "2026-11-21T25:04:05Z", "2026-02-30T00:00:00Z"}) {
     INFO(text);
     CHECK_FALSE(parse_time(text).has_value());
   }

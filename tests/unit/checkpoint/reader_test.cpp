@@ -9,11 +9,11 @@
 namespace pawl::checkpoint {
 namespace {
 
-const std::vector<Tensor> kModel = {{"h.0.weight", Dtype::kF32, {37, 11}},
-                                    {"empty", Dtype::kF32, {0}},
-                                    {"step", Dtype::kI64, {}},
-                                    {"h.0.bias", Dtype::kBF16, {101}},
-                                    {"flags", Dtype::kU8, {3, 3}}};
+const std::vector<Tensor> kManyTypes = {{"h.0.weight", Dtype::kF32, {37, 11}},
+                                        {"empty", Dtype::kF32, {0}},
+                                        {"step", Dtype::kI64, {}},
+                                        {"h.0.bias", Dtype::kBF16, {101}},
+                                        {"flags", Dtype::kU8, {3, 3}}};
 const CheckpointId kId{1200, 2, 7};
 
 using Values = std::map<std::string, std::string>;  // each tensor's bytes
@@ -21,7 +21,7 @@ using Values = std::map<std::string, std::string>;  // each tensor's bytes
 Values random_values(std::uint64_t seed) {
   Random random{seed};
   Values values;
-  for (const auto& tensor : kModel) {
+  for (const auto& tensor : kManyTypes) {
     std::string& bytes = values[tensor.name];
     while (bytes.size() < bytes_of(tensor)) bytes += static_cast<char>(random.below(256));
   }
@@ -51,7 +51,8 @@ Manifest save_files(store::Store& store, const std::vector<std::string>& files) 
 
 Manifest save_model(store::Store& store, const Values& values, int count) {
   std::vector<std::string> files;
-  for (int i = 0; i < count; ++i) files.push_back(shard_file(values, plan_shard(kModel, i, count)));
+  for (int i = 0; i < count; ++i)
+    files.push_back(shard_file(values, plan_shard(kManyTypes, i, count)));
   return save_files(store, files);
 }
 
@@ -76,14 +77,14 @@ TEST_CASE("reader: what any world size saved, any world size loads, equal to the
     REQUIRE(selection.newest.has_value());
     const auto reader = Reader::open(*process.store, *selection.newest);
     if (!reader) FAIL(reader.error().message);
-    REQUIRE(reader->tensors().size() == kModel.size());
-    for (const auto& tensor : kModel) {
+    REQUIRE(reader->tensors().size() == kManyTypes.size());
+    for (const auto& tensor : kManyTypes) {
       REQUIRE(*reader->find(tensor.name) == tensor);
       REQUIRE(read_range(*reader, tensor, 0, elements_of(tensor)) == values.at(tensor.name));
     }
     for (const int loaded_by : {1, 2, 3, 8}) {
       for (int rank = 0; rank < loaded_by; ++rank) {
-        const auto pieces = plan_shard(kModel, rank, loaded_by);
+        const auto pieces = plan_shard(kManyTypes, rank, loaded_by);
         std::string loaded = build_header(pieces).value();
         for (const auto& piece : pieces)
           loaded += read_range(*reader, piece.tensor, piece.offset, piece.elements);
@@ -152,7 +153,7 @@ TEST_CASE("open_checkpoint: opens a folder by its URI on real files", "[checkpoi
     if (!opened) FAIL(opened.error().message);
     CHECK(opened->found.manifest == manifest);
     CHECK(verify(*opened->store, opened->found.folder, manifest).has_value());
-    CHECK(read_range(opened->reader, kModel[0], 0, 37 * 11) == values.at("h.0.weight"));
+    CHECK(read_range(opened->reader, kManyTypes[0], 0, 37 * 11) == values.at("h.0.weight"));
   }
   CHECK(open_checkpoint((*store)->uri_of("step-00000001-a01-g0001")).error().code ==
         Code::kNotFound);

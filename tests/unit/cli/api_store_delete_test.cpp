@@ -13,11 +13,6 @@ void bind(StoreFixture& api, const std::string& name) {
   REQUIRE(api.post(api.pods + "/" + name + "/binding", binding).code == 201);
 }
 
-void collect_all(StoreFixture& api) {
-  while (api.store.collect_garbage() > 0) {
-  }
-}
-
 }  // namespace
 
 TEST_CASE("api_store: a delete with a wrong precondition deletes nothing", "[cli]") {
@@ -109,12 +104,12 @@ TEST_CASE("api_store: the garbage collector follows owners by UID", "[cli]") {
   json foreign = owner_of(job);
   foreign["apiVersion"] = "apps/v1";
   api.create_account("foreign", json::array({foreign}));
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.accounts + "/misled").code == 404);
 
   REQUIRE(api.remove(api.jobs + "/j").code == 200);
   CHECK(api.get(api.accounts + "/child").code == 200);  // until the collector comes
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.accounts + "/child").code == 404);
   CHECK(api.get(api.accounts + "/grandchild").code == 404);
   CHECK(api.get(api.accounts + "/free").code == 200);
@@ -130,7 +125,7 @@ TEST_CASE("api_store: orphaned children stay, without their owner", "[cli]") {
   api.create_account("child", json::array({owner_of(job)}));
   REQUIRE(api.remove(api.jobs + "/j", {{"propagationPolicy", "Orphan"}}).code == 200);
   CHECK(api.get(api.jobs + "/j").body["metadata"]["finalizers"] == json{"orphan"});
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.jobs + "/j").code == 404);
   CHECK_FALSE(api.get(api.accounts + "/child").body["metadata"].contains("ownerReferences"));
 }
@@ -141,11 +136,11 @@ TEST_CASE("api_store: a foreground deletion waits for the children that block it
   api.create_pod("child", {{"ownerReferences", json::array({owner_of(job, true)})}});
   bind(api, "child");
   REQUIRE(api.remove(api.jobs + "/j", {{"propagationPolicy", "Foreground"}}).code == 200);
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.jobs + "/j").code == 200);
   CHECK(api.get(api.pods + "/child").body["metadata"].contains("deletionTimestamp"));
   REQUIRE(api.remove(api.pods + "/child", {{"gracePeriodSeconds", 0}}).code == 200);
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.pods + "/child").code == 404);
   CHECK(api.get(api.jobs + "/j").code == 404);
 }

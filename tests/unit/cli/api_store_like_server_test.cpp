@@ -9,11 +9,6 @@ using nlohmann::json;
 
 namespace {
 
-void collect_all(StoreFixture& api) {
-  while (api.store.collect_garbage() > 0) {
-  }
-}
-
 json lease(const std::string& name, const json& owners = nullptr) {
   json object = {{"apiVersion", "coordination.k8s.io/v1"},
                  {"kind", "Lease"},
@@ -104,7 +99,7 @@ TEST_CASE("api_store: a foreground deletion spares what another owner holds", "[
   api.post(kLeases, lease("own", json::array({owner_of(one, true)})));
   const auto revision = api.store.revision();
   REQUIRE(api.remove(api.jobs + "/j", {{"propagationPolicy", "Foreground"}}).code == 200);
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.jobs + "/j").code == 404);
   CHECK(api.get(kLeases + "/own").code == 404);
   CHECK(api.get(kLeases + "/shared").body["metadata"]["ownerReferences"] ==
@@ -117,7 +112,7 @@ TEST_CASE("api_store: the collector hears of every way to lose an owner", "[cli]
   StoreFixture api;
   const json job = api.post(api.jobs, StoreFixture::job("j")).body;
   api.post(kLeases, lease("a"));
-  collect_all(api);
+  api.collect_all();
   // An owner that is named later, and is not there.
   json stranger = owner_of(job);
   stranger["uid"] = "00000000-0000-4000-8000-000000000000";
@@ -131,10 +126,10 @@ TEST_CASE("api_store: the collector hears of every way to lose an owner", "[cli]
   held["metadata"]["finalizers"] = {"x/y"};
   api.post(kLeases, held);
   REQUIRE(api.remove(api.jobs + "/j", {{"propagationPolicy", "Foreground"}}).code == 200);
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.jobs + "/j").code == 200);
   api.patch(kLeases + "/c", {{"metadata", {{"finalizers", nullptr}}}});
-  collect_all(api);
+  api.collect_all();
   CHECK(api.get(api.jobs + "/j").code == 404);
 }
 

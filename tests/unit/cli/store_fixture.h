@@ -39,6 +39,10 @@ struct StoreFixture {
   Reply patch(const std::string& target, const nlohmann::json& body) {
     return call(kube::Method::kPatch, target, body, "application/merge-patch+json");
   }
+  void collect_all() {
+    while (store.collect_garbage() > 0) {
+    }
+  }
   Reply remove(const std::string& target, const nlohmann::json& options = nullptr) {
     return call(kube::Method::kDelete, target, options);
   }

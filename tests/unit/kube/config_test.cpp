@@ -116,25 +116,25 @@ TEST_CASE("config: a token file is named, not read; $KUBECONFIG is the default",
 
 TEST_CASE("config: a credential plugin is asked as kubectl asks it", "[kube]") {
   const Folder folder;
-  const std::string plugin = folder.write(
-      "plugin.sh",
-      "#!/bin/sh\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" >\"$REGION-$1\"\n"
-      "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"fresh\","
-      "\"expirationTimestamp\":\"2030-01-01T00:00:00Z\"}}'\n");
+  const std::string plugin =
+      folder.write("plugin.sh",
+                   "#!/bin/sh\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" >\"$REGION-$1\"\n"
+                   "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"fresh\","
+                   "\"expirationTimestamp\":\"2030-01-01T00:00:00Z\"}}'\n");
   std::filesystem::permissions(plugin, std::filesystem::perms::owner_all);
-  const std::string user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin.sh, "
-                           "args: [told], env: [{name: REGION, value: '" +
-                           folder.path() + "/x'}], provideClusterInfo: true}";
+  const std::string user =
+      "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin.sh, "
+      "args: [told], env: [{name: REGION, value: '" +
+      folder.path() + "/x'}], provideClusterInfo: true}";
   const auto config =
       load_kubeconfig(folder.write("config", kubeconfig("certificate-authority-data: Q0E=", user)));
   REQUIRE(config);
   CHECK(config->token == "fresh");
   std::ifstream told(folder.path() + "/x-told");
   const std::string info{std::istreambuf_iterator<char>(told), {}};
-  CHECK(info ==
-        R"({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", )"
-        R"("spec": {"interactive": false, "cluster": {"server": "https://10.0.0.1:6443", )"
-        R"("certificate-authority-data": "Q0E="}}})");
+  CHECK(info == R"({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", )"
+                R"("spec": {"interactive": false, "cluster": {"server": "https://10.0.0.1:6443", )"
+                R"("certificate-authority-data": "Q0E="}}})");
   // A token of its own is enough.
   const auto own = load_kubeconfig(
       folder.write("own", kubeconfig("x: y", "token: mine, exec: {command: 'false'}")));
@@ -157,8 +157,7 @@ TEST_CASE("config: of several files in KUBECONFIG the first that names something
   CHECK(load_kubeconfig("", "one")->token == "t");
   const auto missing = load_kubeconfig("", "three");
   REQUIRE(!missing);
-  CHECK(missing.error().message ==
-        first + ":" + second + " has no context named \"three\"");
+  CHECK(missing.error().message == first + ":" + second + " has no context named \"three\"");
   const Variable nowhere("KUBECONFIG", folder.path() + "/a:" + folder.path() + "/b");
   CHECK(load_kubeconfig("").error().message == "no file of KUBECONFIG is there");
 }

@@ -1,5 +1,5 @@
-#include "common/base/json.h"
 #include "common/kube/requests.h"
+#include "common/base/json.h"
 
 #include <catch2/catch_test_macros.hpp>
 

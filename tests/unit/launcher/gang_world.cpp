@@ -202,6 +202,18 @@ void GangWorld::say(std::size_t index, api::channel::FromProcess message, int lo
   settle();
 }
 
+void GangWorld::report(std::int64_t step) {
+  say(0,
+      api::channel::Report{.step = step, .total_steps = 100, .loss = 2.5, .samples_per_second = 8});
+}
+
+void GangWorld::seal_all(std::int64_t step) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    say(i, api::channel::Sealed{
+               .buffer = 0, .step = step, .bytes = 8, .manifest_json = i == 0 ? "{}" : ""});
+  }
+}
+
 void GangWorld::hello_all() {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (int local = 0; local < options.processes; ++local) {

@@ -48,6 +48,8 @@ class GangWorld {
   // One local process says or does something.
   void say(std::size_t node, api::channel::FromProcess message, int local_rank = 0);
   void hello_all();
+  void report(std::int64_t step);    // of 100, by rank 0
+  void seal_all(std::int64_t step);  // on every rank
   void exit_process(std::size_t node, int code, int signal = 0, int local_rank = 0);
   // Exits that follow from being stopped, as real processes would.
   void obey_stops(int code = 75);
@@ -73,8 +75,8 @@ class GangWorld {
   std::vector<Node> nodes;
   std::vector<api::WorkerGroupStatus> writes;  // that were applied
   int conflicts = 0;
-  int lose_replies = 0;       // of the next writes that are applied
-  bool is_api_down = false;   // reads wait, writes are refused
+  int lose_replies = 0;      // of the next writes that are applied
+  bool is_api_down = false;  // reads wait, writes are refused
   bool are_messages_held = false;
   CheckpointSelected stored;  // what selection finds
   std::vector<std::int64_t> published, discarded;

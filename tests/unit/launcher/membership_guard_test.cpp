@@ -11,27 +11,11 @@ using namespace pawl::membership::test;
 using namespace std::chrono_literals;
 namespace channel = pawl::api::channel;
 
-namespace {
-
-void report(GangWorld& world, std::int64_t step) {
-  world.say(
-      0, channel::Report{.step = step, .total_steps = 100, .loss = 2.5, .samples_per_second = 8});
-}
-
-void seal_all(GangWorld& world, std::int64_t step) {
-  for (std::size_t i = 0; i < world.nodes.size(); ++i) {
-    world.say(i, channel::Sealed{
-                     .buffer = 0, .step = step, .bytes = 8, .manifest_json = i == 0 ? "{}" : ""});
-  }
-}
-
-}  // namespace
-
 TEST_CASE("membership: a save under way is published although the operator asks for a new attempt",
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 10);
+  world.report(10);
   world.give(1, TerminationAsked{});
   world.settle();
   const auto next_attempt = [](api::WorkerGroupSpec& spec) {
@@ -48,8 +32,8 @@ TEST_CASE("membership: a save under way is published although the operator asks 
     is_published = false;
   }
   const std::size_t writes = world.writes.size();
-  report(world, 11);
-  seal_all(world, 11);
+  world.report(11);
+  world.seal_all(11);
   world.obey_stops();
   world.pass(1s);
   CHECK(world.published ==
@@ -64,9 +48,9 @@ TEST_CASE("membership: a checkpoint that is whole is published by a gang that is
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 10);
+  world.report(10);
   world.is_api_down = true;  // the read before the manifest waits
-  seal_all(world, 10);
+  world.seal_all(10);
   world.pass(100ms);
   world.edit_spec([](api::WorkerGroupSpec& spec) { spec.attempt = 2; });
   world.is_api_down = false;
@@ -112,8 +96,8 @@ TEST_CASE("membership: a pod of another job has no say, before the commit and af
     CHECK_FALSE(world.node(0).was_stopped);
     CHECK_FALSE(world.node(1).was_stopped);
     CHECK(world.published.empty());
-    report(world, 10);
-    seal_all(world, 10);
+    world.report(10);
+    world.seal_all(10);
     world.pass(200ms);
     CHECK(world.published == std::vector<std::int64_t>{10});
   }
@@ -127,7 +111,7 @@ TEST_CASE("membership: a member speaks of its own ranks only", "[launcher]") {
     world.give(0, PeerSaid{follower, message});
     world.settle();
   };
-  report(world, 10);
+  world.report(10);
   speak(ShardFailed{.rank = 1, .step = 10, .why = "no"});
   for (int rank = 0; rank < 4; ++rank) speak(ShardDone{.rank = rank, .step = 10, .file = "f"});
   world.pass(200ms);
@@ -151,7 +135,7 @@ TEST_CASE("membership: a lost save is removed when nobody writes to it any more;
   GangWorld world({.launchers = 2});
   world.run_to_training();
   CHECK(world.cleaned_up == std::vector<std::int64_t>{1});  // by the leader alone, at the commit
-  report(world, 10);
+  world.report(10);
   world.failing_writes = Timings{}.save_tries;
   world.say(0, channel::Sealed{.step = 10, .bytes = 8, .manifest_json = "{}"});
   world.pass(30s);
@@ -159,8 +143,8 @@ TEST_CASE("membership: a lost save is removed when nobody writes to it any more;
   world.say(1, channel::Sealed{.step = 10, .bytes = 8});
   CHECK(world.discarded == std::vector<std::int64_t>{10});
   CHECK(world.published.empty());
-  report(world, 20);
-  seal_all(world, 20);
+  world.report(20);
+  world.seal_all(20);
   world.pass(200ms);
   CHECK(world.published == std::vector<std::int64_t>{20});
   CHECK(world.discarded.size() == 1);
@@ -169,16 +153,16 @@ TEST_CASE("membership: a lost save is removed when nobody writes to it any more;
 TEST_CASE("membership: what storage refuses for a moment is tried again", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 10);
+  world.report(10);
   SECTION("a shard: its buffer is kept meanwhile") {
     world.failing_writes = 2;
-    seal_all(world, 10);
+    world.seal_all(10);
     CHECK(world.told<channel::Released>(0) == nullptr);
     CHECK(world.published.empty());
   }
   SECTION("the manifest") {
     world.failing_publications = 2;
-    seal_all(world, 10);
+    world.seal_all(10);
   }
   world.pass(3s);
   CHECK(world.published == std::vector<std::int64_t>{10});
@@ -191,10 +175,10 @@ TEST_CASE("membership: a newer checkpoint takes the place of one that cannot be 
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 20);
+  world.report(20);
   world.failing_publications = 1;
-  seal_all(world, 10);
-  seal_all(world, 20);
+  world.seal_all(10);
+  world.seal_all(20);
   world.pass(5s);
   CHECK(world.published == std::vector<std::int64_t>{20});
 }
@@ -204,11 +188,11 @@ TEST_CASE("membership: a run whose last checkpoint is not stored has not succeed
     INFO((is_shard ? "a shard" : "the manifest"));
     GangWorld world({.launchers = 2});
     world.run_to_training();
-    report(world, 90);
-    seal_all(world, 90);
+    world.report(90);
+    world.seal_all(90);
     (is_shard ? world.failing_writes : world.failing_publications) = 100;
-    report(world, 100);
-    seal_all(world, 100);
+    world.report(100);
+    world.seal_all(100);
     world.say(0, channel::Done{.step = 100});
     world.exit_process(0, 0);
     world.exit_process(1, 0);
@@ -227,12 +211,12 @@ TEST_CASE("membership: a run whose last checkpoint is not stored has not succeed
 TEST_CASE("membership: a save that failed on the way does not spoil the end", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 90);
+  world.report(90);
   world.failing_writes = 2 * Timings{}.save_tries;
-  seal_all(world, 90);
+  world.seal_all(90);
   world.pass(10s);
-  report(world, 100);
-  seal_all(world, 100);
+  world.report(100);
+  world.seal_all(100);
   world.exit_process(0, 0);
   world.exit_process(1, 0);
   world.pass(1s);
@@ -247,8 +231,8 @@ TEST_CASE("membership: checkpoints that fail in a row are counted in the record,
   world.run_to_training();
   world.failing_publications = 1000;
   for (const std::int64_t step : {10, 20}) {
-    seal_all(world, step);
-    report(world, step);
+    world.seal_all(step);
+    world.report(step);
     world.pass(30s);
   }
   CHECK(world.status().checkpoint_failures.count == 2);
@@ -256,8 +240,8 @@ TEST_CASE("membership: checkpoints that fail in a row are counted in the record,
   CHECK(world.status().checkpoint_failures.time.has_value());
   CHECK_FALSE(world.status().checkpoint.has_value());
   world.failing_publications = 0;
-  seal_all(world, 30);
-  report(world, 30);
+  world.seal_all(30);
+  world.report(30);
   world.pass(1s);
   CHECK(world.status().checkpoint->step == 30);
   CHECK(world.status().checkpoint_failures == api::CheckpointFailures{});

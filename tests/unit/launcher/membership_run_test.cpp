@@ -10,35 +10,19 @@ using namespace pawl::membership::test;
 using namespace std::chrono_literals;
 namespace channel = pawl::api::channel;
 
-namespace {
-
-void report(GangWorld& world, std::int64_t step) {
-  world.say(
-      0, channel::Report{.step = step, .total_steps = 100, .loss = 2.5, .samples_per_second = 8});
-}
-
-void seal_all(GangWorld& world, std::int64_t step) {
-  for (std::size_t i = 0; i < world.nodes.size(); ++i) {
-    world.say(i, channel::Sealed{
-                     .buffer = 0, .step = step, .bytes = 8, .manifest_json = i == 0 ? "{}" : ""});
-  }
-}
-
-}  // namespace
-
 TEST_CASE(
     "membership: a checkpoint is published once all shards are there and the step is confirmed",
     "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
   SECTION("confirmed last") {
-    seal_all(world, 10);
+    world.seal_all(10);
     CHECK(world.published.empty());
-    report(world, 10);
+    world.report(10);
     world.pass(200ms);
   }
   SECTION("a shard last") {
-    report(world, 10);
+    world.report(10);
     world.pass(200ms);
     world.say(0, channel::Sealed{.step = 10, .bytes = 8, .manifest_json = "{}"});
     CHECK(world.published.empty());
@@ -54,13 +38,13 @@ TEST_CASE(
 TEST_CASE("membership: a leader that the record has left behind publishes nothing", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 10);
+  world.report(10);
   world.pass(200ms);
   // The watch is late: only the read before the manifest shows what happened.
   world.nodes[0].is_watching = false;
   world.record.status.leader->ref = {"uid-9", "other"};
   world.edit_spec([](api::WorkerGroupSpec&) {});
-  seal_all(world, 10);
+  world.seal_all(10);
   CHECK(world.published.empty());
 }
 
@@ -68,8 +52,8 @@ TEST_CASE("membership: without the API training goes on and publication waits", 
   GangWorld world({.launchers = 2});
   world.run_to_training();
   world.is_api_down = true;
-  report(world, 10);
-  seal_all(world, 10);
+  world.report(10);
+  world.seal_all(10);
   world.pass(20s);
   CHECK(world.published.empty());
   CHECK_FALSE(world.node(0).exit_code.has_value());
@@ -85,14 +69,14 @@ TEST_CASE("membership: progress is written at once the first time, then each rep
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 1);
+  world.report(1);
   world.pass(200ms);
   REQUIRE(world.status().progress.has_value());
   CHECK(world.status().progress->step == 1);
   CHECK(world.status().progress->loss == "2.5000");
   const std::size_t writes = world.writes.size();
   for (int step = 2; step < 32; ++step) {
-    report(world, step);
+    world.report(step);
     world.pass(1s);
   }
   CHECK(world.writes.size() - writes == 3);
@@ -102,7 +86,7 @@ TEST_CASE("membership: progress is written at once the first time, then each rep
 TEST_CASE("membership: a converged gang writes nothing", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 1);
+  world.report(1);
   world.pass(20s);
   const std::size_t writes = world.writes.size();
   world.pass(300s);
@@ -113,12 +97,12 @@ TEST_CASE("membership: checkpointNow is passed on once and answered by a later c
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 7);
+  world.report(7);
   world.edit_spec([](api::WorkerGroupSpec& spec) { spec.checkpoint_now = 3; });
   CHECK(world.told<channel::CheckpointNow>(1) != nullptr);
   CHECK(world.status().checkpoint_done == 0);
-  seal_all(world, 8);
-  report(world, 8);
+  world.seal_all(8);
+  world.report(8);
   world.pass(200ms);
   CHECK(world.status().checkpoint_done == 3);
   world.nodes[1].told.clear();
@@ -129,8 +113,8 @@ TEST_CASE("membership: checkpointNow is passed on once and answered by a later c
 TEST_CASE("membership: the job is finished when all are, and everyone exits 0", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  seal_all(world, 100);
-  report(world, 100);
+  world.seal_all(100);
+  world.report(100);
   world.say(0, channel::Done{.step = 100});
   world.exit_process(1, 0);
   world.pass(1s);
@@ -278,15 +262,15 @@ TEST_CASE("membership: suspend saves, publishes, and everyone leaves with the co
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 10);
+  world.report(10);
   world.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_stopping = true; });
   for (std::size_t i = 0; i < 2; ++i) {
     const auto* stop = world.told<channel::Stop>(i);
     REQUIRE(stop != nullptr);
     CHECK(stop->is_saving);
   }
-  report(world, 11);
-  seal_all(world, 11);
+  world.report(11);
+  world.seal_all(11);
   world.obey_stops();
   world.pass(200ms);
   CHECK(world.published == std::vector<std::int64_t>{11});
@@ -323,12 +307,12 @@ TEST_CASE("membership: SIGTERM at one launcher saves and stops the gang; only th
     INFO("node " << told);
     GangWorld world({.launchers = 2});
     world.run_to_training();
-    report(world, 10);
+    world.report(10);
     world.give(told, TerminationAsked{});
     world.settle();
     REQUIRE(world.told<channel::Stop>(1 - told) != nullptr);
-    report(world, 11);
-    seal_all(world, 11);
+    world.report(11);
+    world.seal_all(11);
     world.obey_stops();
     world.pass(300ms);
     CHECK(world.published == std::vector<std::int64_t>{11});
@@ -356,11 +340,11 @@ TEST_CASE("membership: when the job is gone everyone stops, and nothing is publi
           "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
-  report(world, 10);
+  world.report(10);
   const std::size_t writes = world.writes.size();
   world.give(0, RecordGone{"404"});
   world.settle();
-  seal_all(world, 10);
+  world.seal_all(10);
   world.obey_stops();
   world.pass(1s);
   CHECK(world.published.empty());

@@ -102,7 +102,8 @@ TEST_CASE("progress_view: percent, remaining time, numbers as text", "[launcher]
   CHECK(view.value()->step == 30);
 }
 
-TEST_CASE("progress_view: whatever a process says, the record's limits hold", "[launcher][B15][B16][B17][B18][B19][B20]") {
+TEST_CASE("progress_view: whatever a process says, the record's limits hold",
+          "[launcher][B15][B16][B17][B18][B19][B20]") {
   FakeClock clock;
   ProgressView view;
   view.add({.step = -5, .total_steps = -1, .epoch = -1}, {clock.steady_now(), clock.now()});

@@ -61,7 +61,8 @@ TEST_CASE("peer_hub: frames of any size arrive whole and in order, both ways", "
   CHECK(follower.texts.back() == "4");
 }
 
-TEST_CASE("peer_hub: another certificate than the record's gets no byte from us", "[launcher][E12]") {
+TEST_CASE("peer_hub: another certificate than the record's gets no byte from us",
+          "[launcher][E12]") {
   auto poller = Poller::create().value();
   Side leader{*poller}, impostor{*poller}, follower{*poller};
   follower.hub->dial(impostor.address(), leader.hub->fingerprint());

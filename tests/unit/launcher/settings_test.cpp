@@ -55,8 +55,8 @@ TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
   env["PAWL_WORKER"] = "{}";
   const auto settings = read_settings(env, {});
   REQUIRE_FALSE(settings.has_value());
-  for (const char* part : {"PAWL_POD_UID is not set", "PAWL_HEALTH_PORT is \"many\"", "version 0",
-                           "no command"}) {
+  for (const char* part :
+       {"PAWL_POD_UID is not set", "PAWL_HEALTH_PORT is \"many\"", "version 0", "no command"}) {
     INFO(part);
     CHECK(settings.error().message.find(part) != std::string::npos);
   }

@@ -8,7 +8,8 @@ using namespace pawl;
 using namespace pawl::test;
 using std::chrono::seconds;
 
-TEST_CASE("restart: nothing is created while an older pod may still run", "[core][I4][B29][A16][H5]") {
+TEST_CASE("restart: nothing is created while an older pod may still run",
+          "[core][I4][B29][A16][H5]") {
   World world(2);
   world.settle();
   world.is_kubelet_on = false;
@@ -25,7 +26,8 @@ TEST_CASE("restart: nothing is created while an older pod may still run", "[core
   CHECK(world.broken.empty());
 }
 
-TEST_CASE("resize: another size is a free restart; before anything ran it is none", "[core][I17][A37][A38][C1][F3]") {
+TEST_CASE("resize: another size is a free restart; before anything ran it is none",
+          "[core][I17][A37][A38][C1][F3]") {
   World world(2);
   world.settle();
   world.set_spec([](auto& spec) { spec.replicas = 3; });

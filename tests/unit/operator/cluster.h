@@ -51,8 +51,8 @@ class Cluster final : public kube::Transport {
   std::function<Fault(const kube::HttpRequest&)> fault;
   std::vector<kube::HttpRequest> held;
   std::function<void(nlohmann::json& status)> kept;  // what is stored of a job's status
-  std::function<void()> on_log;        // after each line of the operator's log
-  std::set<controller::Kind> lagging;  // views that show nothing new
+  std::function<void()> on_log;                      // after each line of the operator's log
+  std::set<controller::Kind> lagging;                // views that show nothing new
   bool is_kubelet_on = true;
   std::map<std::string, int> requests;  // "POST pods", by the operator
   int writes = 0;

@@ -12,8 +12,9 @@ using nlohmann::json;
 using std::chrono::seconds;
 namespace resources = kube::resources;
 
-TEST_CASE("controller: whoever touches a job all the time does not keep its status from being written",
-          "[controller][B20]") {
+TEST_CASE(
+    "controller: whoever touches a job all the time does not keep its status from being written",
+    "[controller][B20]") {
   Cluster cluster;
   int touches = 0;
   cluster.fault = [&](const kube::HttpRequest& request) {
@@ -73,8 +74,9 @@ TEST_CASE("controller: after a write without an answer nothing is decided on the
   CHECK(status_of(cluster, "gpt")["phase"] == "Running");
 }
 
-TEST_CASE("controller: a status that an older definition keeps in part is not written over and over",
-          "[controller][B19]") {
+TEST_CASE(
+    "controller: a status that an older definition keeps in part is not written over and over",
+    "[controller][B19]") {
   Cluster cluster;
   cluster.create_job("gpt", 2);
   cluster.kept = [](json& status) { status.erase("selector"); };
@@ -119,4 +121,3 @@ TEST_CASE("controller: a refused disruption budget does not keep a gang from run
   CHECK(cluster.requests["POST poddisruptionbudgets"] == 1);
   CHECK(cluster.requests["POST events"] == 2);
 }
-

@@ -9,14 +9,6 @@ using namespace pawl;
 using namespace pawl::test;
 using std::chrono::seconds;
 
-namespace {
-
-void set_suspended(World& world, bool value) {
-  world.set_spec([value](auto& spec) { spec.is_suspended = value; });
-}
-
-}  // namespace
-
 TEST_CASE("deadlines: activeSeconds fails the job then, not before, and over restarts",
           "[core][I27][B4][C5][E6]") {
   World world;
@@ -39,15 +31,15 @@ TEST_CASE("deadlines: suspended time counts for none, and the clock starts again
     spec.deadlines.active_seconds = 100;
     spec.deadlines.start_seconds = 60;
   });
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{1000});
   REQUIRE(world.job.status.phase == "Suspended");
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle(seconds{90});
   REQUIRE(world.job.status.phase == "Running");
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{1000});
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle(seconds{90});
   CHECK(world.job.status.phase == "Running");
   world.settle(seconds{11});
@@ -314,7 +306,7 @@ TEST_CASE("termination: a pod that is given up holds up neither suspension nor t
   world.set_spec([](auto& spec) { spec.pod_termination_timeout_seconds = 60; });
   world.settle();
   world.is_kubelet_on = false;
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{31});  // they do not save; now they are being deleted
   REQUIRE(world.pod(0).meta.deletion_time.has_value());
   world.settle(seconds{58});

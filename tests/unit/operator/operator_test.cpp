@@ -1,7 +1,7 @@
 // The Operator as `pawl run` and main.cpp use it: its own thread and the real informers, above the
 // store's transport.
-#include "common/base/json.h"
 #include "operator/controller/operator.h"
+#include "common/base/json.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <condition_variable>

@@ -9,7 +9,8 @@ using namespace pawl;
 using namespace pawl::test;
 using std::chrono::seconds;
 
-TEST_CASE("status: progress and checkpoint of another attempt are not shown", "[core][I21][B15][B16][B17][B18][B19][B20]") {
+TEST_CASE("status: progress and checkpoint of another attempt are not shown",
+          "[core][I21][B15][B16][B17][B18][B19][B20]") {
   World world;
   world.settle();
   world.report(70, 60);

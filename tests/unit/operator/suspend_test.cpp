@@ -8,31 +8,24 @@ using namespace pawl;
 using namespace pawl::test;
 using std::chrono::seconds;
 
-namespace {
-
-void set_suspended(World& world, bool value) {
-  world.set_spec([value](auto& spec) { spec.is_suspended = value; });
-}
-
-}  // namespace
-
 TEST_CASE("suspend: a job created suspended makes nothing", "[core][I19][A18]") {
   World world;
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle();
   CHECK(world.text() == "Suspended attempt 0 counted 0 free 0 ready 0/2 live 0");
   CHECK(world.children.empty());
   CHECK_FALSE(world.group);
   CHECK(world.condition("Suspended") == "True");
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
 }
 
-TEST_CASE("suspend: the gang is asked to save, and left alone until it has left", "[core][I19][A20][C2]") {
+TEST_CASE("suspend: the gang is asked to save, and left alone until it has left",
+          "[core][I19][A20][C2]") {
   World world;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle();
   CHECK(world.group->spec.is_stopping);
   CHECK(world.live_pods() == 2);
@@ -51,7 +44,7 @@ TEST_CASE("suspend: the gang is asked to save, and left alone until it has left"
 TEST_CASE("suspend: who does not leave in time is deleted", "[core][I19]") {
   World world;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{29});
   CHECK(world.live_pods() == 2);
   world.settle(seconds{2});
@@ -63,7 +56,7 @@ TEST_CASE("suspend: a gang that never ran has nothing to save", "[core][I19]") {
   World world;
   world.is_kubelet_on = false;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle();
   world.finish_terminating();
   world.settle();
@@ -76,26 +69,25 @@ TEST_CASE("resume: another attempt, never a restart, and the clock starts again"
   World world;
   world.settle();
   const auto first_start = world.job.status.start_time;
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{40});
   world.now += seconds{1000};
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 2/2 live 2");
   CHECK(world.job.status.start_time > first_start);
   CHECK_FALSE(world.group->spec.is_stopping);
   CHECK(world.condition("Suspended") == "False");
-  CHECK(world.events ==
-        std::vector<std::string>{"Running", "Suspended", "Resumed", "Running"});
+  CHECK(world.events == std::vector<std::string>{"Running", "Suspended", "Resumed", "Running"});
 }
 
 TEST_CASE("suspend: a change of mind in the middle is carried through, then resumed",
           "[core][I19][E3][G7]") {
   World world;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle();
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle();
   CHECK(world.job.status.attempt == 1);
   CHECK(world.group->spec.is_stopping);
@@ -108,7 +100,7 @@ TEST_CASE("suspend: a change of mind in the middle is carried through, then resu
 TEST_CASE("suspend: members that finish meanwhile complete the job", "[core][I9]") {
   World world;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle();
   world.succeed_all();
   world.settle();
@@ -121,11 +113,11 @@ TEST_CASE("suspend: during a back-off nothing is left to wait for", "[core][I19]
   world.fail(0, 1, "Error");
   world.settle();
   REQUIRE(world.job.status.phase == "Restarting");
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle();
   CHECK(world.job.status.phase == "Suspended");
   CHECK(world.condition("Restarting") == "False");
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 3 counted 1 free 0 ready 2/2 live 2 Error=1");
 }
@@ -134,7 +126,7 @@ TEST_CASE("suspend: a template that was edited meanwhile is the one that runs",
           "[core][I20][A21][A22][D5]") {
   World world;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{40});
   REQUIRE(world.job.status.phase == "Suspended");
   const std::string edited =
@@ -155,12 +147,12 @@ TEST_CASE("suspend: a template that was edited meanwhile is the one that runs",
 TEST_CASE("scale: a suspended job is resized without a restart", "[core][I17][A37]") {
   World world;
   world.settle();
-  set_suspended(world, true);
+  world.set_suspended(true);
   world.settle(seconds{40});
   world.set_spec([](auto& spec) { spec.replicas = 5; });
   world.settle(seconds{40});
   CHECK(world.job.status.attempt == 1);
-  set_suspended(world, false);
+  world.set_suspended(false);
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 5/5 live 5");
 }

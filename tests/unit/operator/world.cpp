@@ -264,6 +264,10 @@ void World::report(std::int64_t step, std::optional<std::int64_t> checkpoint_ste
   touch(group->meta);
 }
 
+void World::set_suspended(bool is_suspended) {
+  set_spec([is_suspended](auto& spec) { spec.is_suspended = is_suspended; });
+}
+
 void World::set_spec(const std::function<void(TrainingJobSpec&)>& change) {
   change(job.spec);
   ++job.meta.generation;

@@ -57,6 +57,7 @@ class World {
   void finish_terminating();  // the kubelet is done with them
   void report(std::int64_t step, std::optional<std::int64_t> checkpoint_step = std::nullopt);
   void set_spec(const std::function<void(api::TrainingJobSpec&)>& change);
+  void set_suspended(bool is_suspended);
 
   std::string condition(const std::string& type) const;  // "True", "False" or ""
   std::string text() const;                              // status without times, for comparing ends

@@ -11,10 +11,6 @@ namespace {
 constexpr CrashLoss kLosses[] = {CrashLoss::kNothing, CrashLoss::kUnsynced, CrashLoss::kData,
                                  CrashLoss::kRandom};
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span{text});
-}
-
 struct Process {
   MemoryFileSystem* files = nullptr;  // the store's own
   std::unique_ptr<FileStore> store;

@@ -11,10 +11,6 @@
 namespace pawl::store {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span{text});
-}
-
 std::string text_of(const Store& store, const std::string& key) {
   const auto bytes = store.get(key);
   if (!bytes) return std::string{"error "} + code_name(bytes.error().code);

@@ -11,13 +11,19 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/random.h"
 #include "common/store/file_system.h"
 
 namespace pawl::store {
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span{text});
+}
 
 enum class CrashLoss {
   kNothing,   // everything reached the disk just in time
