@@ -50,6 +50,13 @@ void fields(M& m, V&& visit) {
   visit("step", m.step);
 }
 template <typename M, typename V>
+  requires std::is_same_v<std::remove_const_t<M>, Parked>
+void fields(M& m, V&& visit) {
+  visit("generation", m.generation);
+  visit("step", m.step);
+  visit("why", m.why);
+}
+template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, PeerAddress>
 void fields(M& m, V&& visit) {
   visit("rank", m.rank);
@@ -65,13 +72,17 @@ void fields(M& m, V&& visit) {
   visit("generation", m.generation);
   visit("startStep", m.start_step);
   visit("loadUri", m.load_uri);
+  visit("baseGeneration", m.base_generation);
+  visit("sourceRank", m.source_rank);
+  visit("canPark", m.can_park);
   visit("key", m.key);
   visit("peers", m.peers);
   visit("checkpointSeconds", m.checkpoint_seconds);
 }
 template <typename M, typename V>
   requires(std::is_same_v<std::remove_const_t<M>, BuffersReady> ||
-           std::is_same_v<std::remove_const_t<M>, CheckpointNow>)
+           std::is_same_v<std::remove_const_t<M>, CheckpointNow> ||
+           std::is_same_v<std::remove_const_t<M>, Park>)
 void fields(M&, V&&) {}
 template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, Released>
@@ -89,11 +100,13 @@ constexpr const char* type_of(const Buffers&) { return "buffers"; }
 constexpr const char* type_of(const Sealed&) { return "sealed"; }
 constexpr const char* type_of(const Report&) { return "report"; }
 constexpr const char* type_of(const Done&) { return "done"; }
+constexpr const char* type_of(const Parked&) { return "parked"; }
 constexpr const char* type_of(const Welcome&) { return "welcome"; }
 constexpr const char* type_of(const BuffersReady&) { return "buffers_ready"; }
 constexpr const char* type_of(const Released&) { return "released"; }
 constexpr const char* type_of(const CheckpointNow&) { return "checkpoint_now"; }
 constexpr const char* type_of(const Stop&) { return "stop"; }
+constexpr const char* type_of(const Park&) { return "park"; }
 
 // A loss may be NaN, which JSON writes as null.
 template <typename T>

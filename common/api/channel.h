@@ -1,12 +1,21 @@
-// Messages between a launcher and a training process over the inherited SOCK_SEQPACKET socket (contract.h
-// kEnvChannelFd): one JSON object a packet, field "type" = the struct's name in snake_case. Knows nothing of Kubernetes.
-// Order: the process sends Hello; the launcher answers Welcome when the generation is committed and all ranks said
-// Hello; training starts. Unknown fields and unknown types are ignored, so that both sides can grow.
+// Messages between a launcher and a training process over the inherited SOCK_SEQPACKET socket
+// (contract.h kEnvChannelFd): one JSON object a packet, field "type" = the struct's name in
+// snake_case. Knows nothing of Kubernetes. Order: the process sends Hello; the launcher answers
+// Welcome when the generation is committed and all ranks said Hello; training starts. Unknown
+// fields and unknown types are ignored, so that both sides can grow.
 //
-// Checkpoints: the process asks for buffers with Buffers; the launcher answers with two memfds of that size. The process
-// fills a free one with one whole safetensors file (its shard) and sends Sealed; the launcher writes it to storage in
-// the background, and sends Released when the buffer may be filled again. A checkpoint is published by the leading
-// launcher when every rank's shard of that step is on storage and the step is confirmed.
+// In place: a process outlives its generation. Told to Park, or when a collective fails under it,
+// it ends what it has begun with the others, keeps its state in memory, and says Parked; with that
+// it has promised to contribute nothing more. The next Welcome places it in a newer generation,
+// with another rank and world size perhaps. All ranks of a Welcome get the start state before any
+// of them steps: those that hold (base_generation, start_step) keep theirs, the others are fed by
+// source_rank.
+//
+// Checkpoints: the process asks for buffers with Buffers; the launcher answers with two memfds of
+// that size. The process fills a free one with one whole safetensors file (its shard) and sends
+// Sealed; the launcher writes it to storage in the background, and sends Released when the buffer
+// may be filled again. A checkpoint is published by the leading launcher when every rank's shard of
+// that step is on storage and the step is confirmed.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +40,9 @@ struct Buffers {
 struct Sealed {
   int buffer = 0;  // 0 or 1
   std::int64_t step = 0;
-  std::uint64_t bytes = 0;     // of the file, from the buffer's start
-  std::string manifest_json;  // rank 0: the trainer's part of the manifest (cursor, seed, tensors, …); else ""
+  std::uint64_t bytes = 0;    // of the file, from the buffer's start
+  std::string manifest_json;  // rank 0: the trainer's part of the manifest (cursor, seed, tensors,
+                              // …); else ""
 };
 struct Report {           // rank 0, after each confirmed step
   std::int64_t step = 0;  // the newest confirmed step
@@ -45,6 +55,11 @@ struct Report {           // rank 0, after each confirmed step
 struct Done {  // after the closing barrier; the process exits 0 afterwards
   std::int64_t step = 0;
 };
+struct Parked {                 // by order, or because a collective failed
+  std::int64_t generation = 0;  // the newest whose start state it held; 0: it holds nothing
+  std::int64_t step = 0;        // the last that it applied
+  std::string why;              // of a failed collective, for people; "" by order
+};
 
 // ---- launcher → training process
 struct PeerAddress {
@@ -54,11 +69,15 @@ struct PeerAddress {
 struct Welcome {
   int rank = 0, world_size = 1, local_rank = 0;
   std::int64_t attempt = 0, generation = 0;
-  std::int64_t start_step = 0;      // load this step's checkpoint; 0: start fresh
-  std::string load_uri;             // directory of that checkpoint, "" when fresh
-  std::string key;                  // hex; authenticates data-plane connections of this generation
-  std::vector<PeerAddress> peers;   // of the ranks before and after this one in the ring
+  std::int64_t start_step = 0;     // load this step's checkpoint; 0: start fresh
+  std::string load_uri;            // directory of that checkpoint, "" when fresh
+  std::string key;                 // hex; authenticates data-plane connections of this generation
+  std::vector<PeerAddress> peers;  // of the ranks before and after this one in the ring
   int checkpoint_seconds = 60;
+  // Another generation of the same process.
+  std::int64_t base_generation = 0;  // whose memory is the start state; 0: it comes from storage
+  int source_rank = -1;              // feeds those that lack it; -1: nobody does
+  bool can_park = false;             // the launcher knows what Parked means
 };
 struct BuffersReady {};  // with two file descriptors
 struct Released {
@@ -68,9 +87,10 @@ struct CheckpointNow {};  // seal a checkpoint of the next confirmed step, then 
 struct Stop {             // finish the step, seal a checkpoint if is_saving, exit kExitRetry
   bool is_saving = true;
 };
+struct Park {};
 
-using FromProcess = std::variant<Hello, Buffers, Sealed, Report, Done>;
-using ToProcess = std::variant<Welcome, BuffersReady, Released, CheckpointNow, Stop>;
+using FromProcess = std::variant<Hello, Buffers, Sealed, Report, Done, Parked>;
+using ToProcess = std::variant<Welcome, BuffersReady, Released, CheckpointNow, Stop, Park>;
 
 std::string encode(const FromProcess& message);
 std::string encode(const ToProcess& message);

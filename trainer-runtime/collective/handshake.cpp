@@ -50,15 +50,25 @@ std::span<std::byte> writable_bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-Status wait_for(int fd, short events, SteadyPoint deadline) {
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - RealClock{}.steady_now());
-  pollfd waiting{fd, events, 0};
-  const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
+// Until when, and what ends it before.
+struct Patience {
+  SteadyPoint deadline;
+  int abort_fd = -1;
+};
+
+Status wait_for(int fd, short events, const Patience& patience) {
+  const auto left =
+      std::chrono::duration_cast<milliseconds>(patience.deadline - RealClock{}.steady_now());
+  std::array<pollfd, 2> waiting{pollfd{fd, events, 0}, pollfd{patience.abort_fd, POLLIN, 0}};
+  const int ready = left.count() <= 0
+                        ? 0
+                        : ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+  if (ready > 0 && waiting[1].revents != 0) return fail(Code::kUnavailable, "told to park");
   if (ready > 0 || (ready < 0 && errno == EINTR)) return {};
   return fail(Code::kUnavailable, ready < 0 ? os::errno_text() : "time is up");
 }
 
-Status write_all(int fd, std::span<const std::byte> bytes, SteadyPoint deadline) {
+Status write_all(int fd, std::span<const std::byte> bytes, const Patience& patience) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
@@ -66,13 +76,13 @@ Status write_all(int fd, std::span<const std::byte> bytes, SteadyPoint deadline)
     } else if (errno != EAGAIN && errno != EINTR) {
       return fail(Code::kUnavailable, os::errno_text());
     } else {
-      PAWL_TRY_VOID(wait_for(fd, POLLOUT, deadline));
+      PAWL_TRY_VOID(wait_for(fd, POLLOUT, patience));
     }
   }
   return {};
 }
 
-Status read_all(int fd, std::span<std::byte> bytes, SteadyPoint deadline) {
+Status read_all(int fd, std::span<std::byte> bytes, const Patience& patience) {
   while (!bytes.empty()) {
     const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got > 0) {
@@ -82,7 +92,7 @@ Status read_all(int fd, std::span<std::byte> bytes, SteadyPoint deadline) {
     } else if (errno != EAGAIN && errno != EINTR) {
       return fail(Code::kUnavailable, os::errno_text());
     } else {
-      PAWL_TRY_VOID(wait_for(fd, POLLIN, deadline));
+      PAWL_TRY_VOID(wait_for(fd, POLLIN, patience));
     }
   }
   return {};
@@ -129,36 +139,36 @@ Result<os::Fd> connect_next(const RingOptions& options) {
   const std::string& peer = options.peers[static_cast<std::size_t>(next)];
   const std::string who = "rank " + std::to_string(next) + " at " + peer;
   PAWL_TRY(address, os::split_host_port(peer));
-  const SteadyPoint deadline = RealClock{}.steady_now() + options.connect_deadline;
+  const Patience patience{RealClock{}.steady_now() + options.connect_deadline, options.abort_fd};
   auto fd = os::connect_tcp(address.first, address.second, options.connect_deadline);
   if (!fd) return fail_with(fd.error(), "connecting to " + who);
   Introduction mine = introduction_of(options, options.rank);
   mine.nonce = os::entropy();
   mine.nonce2 = os::entropy();
   Challenge theirs;
-  auto status = write_all(fd->get(), bytes_of(mine), deadline);
-  if (status) status = read_all(fd->get(), writable_bytes_of(theirs), deadline);
+  auto status = write_all(fd->get(), bytes_of(mine), patience);
+  if (status) status = read_all(fd->get(), writable_bytes_of(theirs), patience);
   if (!status) return fail_with(status.error(), "greeting " + who);
   if (!is_equal(theirs.mac, proof(options, "accept", mine, theirs))) {
     return fail(Code::kForbidden, who + " does not hold this generation's key");
   }
   std::byte answer{0};
   const Mac mac = proof(options, "connect", mine, theirs);
-  status = write_all(fd->get(), mac, deadline);
-  if (status) status = read_all(fd->get(), {&answer, 1}, deadline);
+  status = write_all(fd->get(), mac, patience);
+  if (status) status = read_all(fd->get(), {&answer, 1}, patience);
   if (!status || answer != kAccepted) return fail(Code::kForbidden, who + " refused this rank");
   tune(fd->get());
   return std::move(*fd);
 }
 
 // Whether the peer behind `fd` is the previous rank of this ring.
-Status greet(const RingOptions& options, int fd, SteadyPoint deadline) {
+Status greet(const RingOptions& options, int fd, const Patience& patience) {
   const int previous = (options.rank + options.world_size - 1) % options.world_size;
   Introduction theirs;
   Challenge mine;
   mine.nonce = os::entropy();
   mine.nonce2 = os::entropy();
-  PAWL_TRY_VOID(read_all(fd, writable_bytes_of(theirs), deadline));
+  PAWL_TRY_VOID(read_all(fd, writable_bytes_of(theirs), patience));
   Introduction expected = introduction_of(options, previous);
   expected.nonce = theirs.nonce;
   expected.nonce2 = theirs.nonce2;
@@ -168,25 +178,27 @@ Status greet(const RingOptions& options, int fd, SteadyPoint deadline) {
                                       " for rank " + std::to_string(theirs.to));
   }
   mine.mac = proof(options, "accept", theirs, mine);
-  PAWL_TRY_VOID(write_all(fd, bytes_of(mine), deadline));
+  PAWL_TRY_VOID(write_all(fd, bytes_of(mine), patience));
   Mac mac{};
-  PAWL_TRY_VOID(read_all(fd, mac, deadline));
+  PAWL_TRY_VOID(read_all(fd, mac, patience));
   if (!is_equal(mac, proof(options, "connect", theirs, mine))) {
     return fail(Code::kForbidden, "a peer came with another key");
   }
-  PAWL_TRY_VOID(write_all(fd, {&kAccepted, 1}, deadline));
+  PAWL_TRY_VOID(write_all(fd, {&kAccepted, 1}, patience));
   tune(fd);
   return {};
 }
 
 // Until a connection waits, or `cancel` is written to, or time is up.
-bool has_visitor(const os::Fd& listener, const os::Fd& cancel, SteadyPoint deadline) {
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - RealClock{}.steady_now());
-  std::array<pollfd, 2> waiting{pollfd{listener.get(), POLLIN, 0}, pollfd{cancel.get(), POLLIN, 0}};
+bool has_visitor(const os::Fd& listener, const os::Fd& cancel, const Patience& patience) {
+  const auto left =
+      std::chrono::duration_cast<milliseconds>(patience.deadline - RealClock{}.steady_now());
+  std::array<pollfd, 3> waiting{pollfd{listener.get(), POLLIN, 0}, pollfd{cancel.get(), POLLIN, 0},
+                                pollfd{patience.abort_fd, POLLIN, 0}};
   const int ready = left.count() <= 0
                         ? 0
                         : ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
-  return ready > 0 && waiting[1].revents == 0;
+  return ready > 0 && waiting[1].revents == 0 && waiting[2].revents == 0;
 }
 
 Result<os::Fd> accept_previous(const RingOptions& options, const os::Fd& listener,
@@ -198,7 +210,7 @@ Result<os::Fd> accept_previous(const RingOptions& options, const os::Fd& listene
   std::string refused;
   bool is_leaving = false;
   while (true) {
-    if (!has_visitor(listener, cancel, deadline)) {
+    if (!has_visitor(listener, cancel, {deadline, options.abort_fd})) {
       eventfd_t order = kLeave;
       if (::eventfd_read(cancel.get(), &order) == 0 && order == kAnswerOneMore && refused.empty()) {
         deadline = std::min(deadline, RealClock{}.steady_now() + kFarewell);
@@ -210,7 +222,8 @@ Result<os::Fd> accept_previous(const RingOptions& options, const os::Fd& listene
     }
     os::Fd fd{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!fd.is_open()) continue;
-    const SteadyPoint soon = std::min(deadline, RealClock{}.steady_now() + kHandshakeDeadline);
+    const Patience soon{std::min(deadline, RealClock{}.steady_now() + kHandshakeDeadline),
+                        options.abort_fd};
     const Status status = greet(options, fd.get(), soon);
     if (status) return fd;
     refused = "; " + status.error().message;

@@ -29,7 +29,8 @@ struct RingOptions {
   std::vector<std::string> peers;  // "10.0.0.1:41001" of all ranks, by rank
   std::chrono::milliseconds connect_deadline{30'000};
   std::chrono::milliseconds call_deadline{
-      120'000};  // of one operation, waiting for slower ranks included
+      120'000};       // of one operation, waiting for slower ranks included
+  int abort_fd = -1;  // readable: whatever waits for another rank ends at once; -1: never
 };
 
 struct Neighbours {
@@ -37,7 +38,7 @@ struct Neighbours {
 };
 
 // `listener` is what this rank's own entry in peers points to. Forbidden: a neighbour holds another
-// key. Unavailable: it did not come.
+// key. Unavailable: it did not come, or abort_fd said so.
 Result<Neighbours> connect_ring(const RingOptions& options, const os::Fd& listener);
 
 using Mac = std::array<std::byte, 32>;

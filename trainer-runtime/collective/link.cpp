@@ -177,12 +177,14 @@ Status Link::wait(bool is_sending, bool is_receiving, SteadyPoint deadline) {
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline - RealClock{}.steady_now());
   // Only the side that is waited for: the other neighbour may have finished and gone in peace. If
   // it died, the ring falls apart behind it, and the news arrives from the previous rank.
-  std::array<pollfd, 2> waiting{
+  std::array<pollfd, 3> waiting{
       pollfd{is_sending ? neighbours_.to_next.get() : -1, POLLOUT, 0},
-      pollfd{is_receiving ? neighbours_.from_previous.get() : -1, POLLIN, 0}};
+      pollfd{is_receiving ? neighbours_.from_previous.get() : -1, POLLIN, 0},
+      pollfd{options_.abort_fd, POLLIN, 0}};
   const int ready = left.count() <= 0
                         ? 0
                         : ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+  if (ready > 0 && waiting[2].revents != 0) abort("told to park");
   if (ready == 0) {
     const int peer = is_receiving ? previous_ : next_;
     return lost(peer, "nothing moved within " +

@@ -120,10 +120,11 @@ class Ring final : public Collective {
 
   // In pieces, so that the ranks behind each other work at the same time.
   Status pass_on(const Work& work) {
-    constexpr std::size_t kPiece = std::size_t{256} << 10;
+    constexpr std::size_t kBroadcastPiece = std::size_t{256} << 10;
     const int distance = (rank_ - work.root + world_size_) % world_size_;
-    for (std::size_t first = 0; first < work.bytes.size(); first += kPiece) {
-      const auto piece = work.bytes.subspan(first, std::min(kPiece, work.bytes.size() - first));
+    for (std::size_t first = 0; first < work.bytes.size(); first += kBroadcastPiece) {
+      const auto piece =
+          work.bytes.subspan(first, std::min(kBroadcastPiece, work.bytes.size() - first));
       if (distance > 0) PAWL_TRY_VOID(link_.exchange(work.frame, {}, {piece}));
       if (distance + 1 < world_size_) PAWL_TRY_VOID(link_.exchange(work.frame, piece, {}));
     }

@@ -18,7 +18,7 @@ constexpr std::chrono::minutes kBuffersDeadline{10};
 }  // namespace
 
 ChannelSession::ChannelSession(os::Fd channel, Signals& signals)
-    : channel_(std::move(channel)), signals_(signals) {}
+    : channel_(std::move(channel)), reader_(channel_.get()), signals_(signals) {}
 
 ChannelSession::~ChannelSession() {
   for (const Buffer& buffer : buffers_) {
@@ -32,20 +32,11 @@ Status ChannelSession::send(const FromProcess& message) {
 
 // Takes all messages that are there; waits for the first one, or a signal, up to `timeout`.
 Status ChannelSession::pump(milliseconds timeout) {
-  if (timeout.count() > 0) {
-    std::array<pollfd, 2> waiting{pollfd{channel_.get(), POLLIN, 0},
-                                  pollfd{signals_.fd(), POLLIN, 0}};
-    ::poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count()));
-  }
+  PAWL_TRY(incoming, reader_.take(timeout, signals_.fd()));
   if (signals_.has_come()) orders_.is_stopping = orders_.is_saving = true;
-  while (true) {
-    PAWL_TRY(packet, os::receive_packet(channel_.get(), milliseconds{0}));
-    if (!packet) return {};
-    auto message = decode_to_process(packet->text);
-    if (!message && message.error().code == Code::kNotFound) continue;  // of a newer launcher
-    if (!message) return tl::make_unexpected(message.error());
-    PAWL_TRY_VOID(take(*message, std::move(packet->fds)));
-  }
+  for (ChannelReader::Incoming& one : incoming)
+    PAWL_TRY_VOID(take(one.message, std::move(one.fds)));
+  return {};
 }
 
 Status ChannelSession::take(const ToProcess& message, std::vector<os::Fd> fds) {
@@ -56,7 +47,8 @@ Status ChannelSession::take(const ToProcess& message, std::vector<os::Fd> fds) {
   } else if (const auto* released = std::get_if<Released>(&message)) {
     if (released->buffer != 0 && released->buffer != 1)
       return fail(Code::kInvalid, "the launcher released an unknown buffer");
-    buffers_[static_cast<std::size_t>(released->buffer)].is_free = true;
+    Buffer& buffer = buffers_[static_cast<std::size_t>(released->buffer)];
+    buffer.is_free = !buffer.memory.empty();
   } else if (std::get_if<CheckpointNow>(&message) != nullptr) {
     orders_.is_checkpoint_wanted = true;
   } else if (const auto* stop = std::get_if<Stop>(&message)) {
@@ -70,6 +62,7 @@ Status ChannelSession::map_buffers(const std::vector<os::Fd>& fds) {
   if (fds.size() != buffers_.size())
     return fail(Code::kInvalid, "the launcher sent " + std::to_string(fds.size()) + " buffers");
   for (std::size_t i = 0; i < fds.size(); ++i) {
+    if (!buffers_[i].memory.empty()) ::munmap(buffers_[i].memory.data(), buffers_[i].memory.size());
     void* memory =
         ::mmap(nullptr, buffer_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i].get(), 0);
     if (memory == MAP_FAILED)
@@ -81,6 +74,16 @@ Status ChannelSession::map_buffers(const std::vector<os::Fd>& fds) {
 
 Result<Welcome> ChannelSession::join(const Hello& hello) {
   PAWL_TRY_VOID(send(hello));
+  return wait_for_place();
+}
+
+Result<Welcome> ChannelSession::park(const Parked& parked) {
+  PAWL_TRY_VOID(send(parked));
+  return wait_for_place();
+}
+
+Result<Welcome> ChannelSession::wait_for_place() {
+  welcome_.reset();
   while (!welcome_ && !orders_.is_stopping) PAWL_TRY_VOID(pump(milliseconds{60'000}));
   if (orders_.is_stopping) return fail(Code::kCancelled, "stopped before the gang was formed");
   return *welcome_;
@@ -97,6 +100,9 @@ Status ChannelSession::report(const Report& report) { return send(report); }
 Status ChannelSession::done(std::int64_t step) { return send(Done{step}); }
 
 Status ChannelSession::request_buffers(std::size_t bytes) {
+  if (bytes == buffer_bytes_) return {};
+  if (buffer_bytes_ > 0) PAWL_TRY_VOID(wait_for_buffers());
+  for (Buffer& buffer : buffers_) buffer.is_free = false;
   buffer_bytes_ = bytes;
   return send(Buffers{bytes});
 }

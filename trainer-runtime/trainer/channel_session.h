@@ -9,6 +9,7 @@
 #include <span>
 
 #include "trainer-runtime/saving/sink.h"
+#include "trainer-runtime/trainer/channel_reader.h"
 #include "trainer-runtime/trainer/session.h"
 #include "trainer-runtime/trainer/signals.h"
 
@@ -22,12 +23,17 @@ class ChannelSession final : public Session {
   // Says hello and waits until the launcher forms the gang. Cancelled: it, or a signal, said stop
   // instead.
   Result<api::channel::Welcome> join(const api::channel::Hello& hello);
+  // Says that this rank contributes to nothing any more, and waits for its next place; as join.
+  Result<api::channel::Welcome> park(const api::channel::Parked& parked);
+  // For RingOptions::abort_fd: readable while the launcher wants this rank parked.
+  int park_fd() const { return reader_.park_fd(); }
 
   Result<Orders> poll() override;
   Status report(const api::channel::Report& report) override;
   Status done(std::int64_t step) override;
 
-  // Asks for two buffers; they come with a later message.
+  // Asks for two buffers; they come with a later message. Those of another size are given up first,
+  // once the launcher has stored what is in them.
   Status request_buffers(std::size_t bytes);
   // Number of a buffer that may be filled, if there is one.
   std::optional<int> free_buffer() const;
@@ -43,11 +49,13 @@ class ChannelSession final : public Session {
     bool is_free = false;
   };
   Status send(const api::channel::FromProcess& message);
+  Result<api::channel::Welcome> wait_for_place();
   Status pump(std::chrono::milliseconds timeout);
   Status take(const api::channel::ToProcess& message, std::vector<os::Fd> fds);
   Status map_buffers(const std::vector<os::Fd>& fds);
 
   os::Fd channel_;
+  ChannelReader reader_;
   Signals& signals_;
   Orders orders_;
   std::optional<api::channel::Welcome> welcome_;

@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "common/api/contract.h"
 #include "common/base/hash.h"
 #include "common/os/process.h"
 #include "trainer-runtime/collective/ring.h"
 #include "trainer-runtime/kernels/matmul.h"
+#include "trainer-runtime/parallel/hand_over.h"
 #include "trainer-runtime/trainer/channel_session.h"
 #include "trainer-runtime/trainer/options.h"
 #include "trainer-runtime/trainer/standalone.h"
@@ -61,12 +63,14 @@ Result<Door> open_door() {
   return Door{std::move(*listener), port};
 }
 
-Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, const Door& door) {
+Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, const Door& door,
+                                                          int abort_fd) {
   if (gang.world_size == 1) return collective::make_self();
   collective::RingOptions options{.rank = gang.rank,
                                   .world_size = gang.world_size,
                                   .generation = gang.generation,
-                                  .key = gang.key};
+                                  .key = gang.key,
+                                  .abort_fd = abort_fd};
   options.peers.resize(static_cast<std::size_t>(gang.world_size));
   for (const auto& peer : gang.peers) {
     if (peer.rank >= 0 && peer.rank < gang.world_size)
@@ -83,6 +87,7 @@ struct Run {
   std::unique_ptr<models::Model<float>> model;
   std::unique_ptr<optim::TrainingArrays> arrays;
   std::unique_ptr<collective::Collective> ring;
+  SteadyPoint process_start{};
 };
 
 Result<Run> prepare(const Options& options) {
@@ -92,8 +97,13 @@ Result<Run> prepare(const Options& options) {
   auto model = models::make_model<float>(config);
   auto arrays = std::make_unique<optim::TrainingArrays>(model->parameter_count());
   models::initialise(model->tensors(), config.seed, arrays->parameters.span());
-  return Run{std::move(config), std::move(corpus), std::move(door),
-             std::move(model),  std::move(arrays), nullptr};
+  return Run{std::move(config),
+             std::move(corpus),
+             std::move(door),
+             std::move(model),
+             std::move(arrays),
+             nullptr,
+             {}};
 }
 
 saving::TrainerState fresh_state(const Run& run) {
@@ -158,39 +168,108 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
   std::fflush(stdout);
 }
 
-Result<Outcome> train(Run& run, const Welcome& gang, const saving::TrainerState& start,
-                      Session& session, saving::CheckpointSink& sink, const Clock& clock,
-                      SteadyPoint process_start) {
-  print_plan(run, gang, start);
-  Trainer trainer(
-      {run.config, run.corpus, *run.model, *run.arrays, *run.ring, sink, session, clock,
-       gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60, process_start, print_line},
-      start);
-  return trainer.run();
+Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::CheckpointSink& sink,
+               const Clock& clock) {
+  const int seconds = gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60;
+  return {.config = run.config,
+          .corpus = run.corpus,
+          .model = *run.model,
+          .arrays = *run.arrays,
+          .ring = *run.ring,
+          .sink = sink,
+          .session = session,
+          .clock = clock,
+          .checkpoint_seconds = seconds,
+          .process_start = run.process_start,
+          .print = print_line};
 }
 
-Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, const Clock& clock,
-                             SteadyPoint process_start) {
-  PAWL_TRY(run, prepare(options));
-  ChannelSession session(os::Fd{fd}, signals);
-  // The launcher knows by the socket who we are; the rank comes with its answer.
-  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = agreed_hash(run)}));
-  PAWL_TRY(ring, form_ring(gang, run.door));
-  run.ring = std::move(ring);
-  saving::TrainerState start = fresh_state(run);
+// ---- under a launcher
+
+// What this process holds from one generation to the next.
+struct Memory {
+  std::int64_t generation = 0;  // the newest whose start state it held
+  saving::TrainerState state;
+  bool is_untouched = true;  // the arrays are as prepare() made them
+};
+
+Status take_from_storage(Run& run, const Welcome& gang, Memory& memory) {
+  const bool is_untouched = std::exchange(memory.is_untouched, false);
+  memory.generation = 0;  // until all of it is there
+  memory.state = fresh_state(run);
   if (!gang.load_uri.empty()) {
     PAWL_TRY(opened, checkpoint::open_checkpoint(gang.load_uri));
     PAWL_TRY(loaded, load(opened.found, opened.reader, run));
-    start = loaded;
+    memory.state = loaded;
+  } else if (!is_untouched) {
+    run.arrays = std::make_unique<optim::TrainingArrays>(run.model->parameter_count());
+    models::initialise(run.model->tensors(), run.config.seed, run.arrays->parameters.span());
   }
-  if (start.step != gang.start_step) {
+  return {};
+}
+
+// The start state of the generation: from storage, from this process's memory, or from a peer's.
+Status take_start(Run& run, const Welcome& gang, Memory& memory) {
+  const bool holds = gang.base_generation > 0 && memory.generation == gang.base_generation &&
+                     memory.state.step == gang.start_step;
+  if (gang.base_generation == 0) {
+    PAWL_TRY_VOID(take_from_storage(run, gang, memory));
+  } else if (gang.source_rank >= 0) {
+    const parallel::HandOver how{gang.source_rank, holds, saving::encode_state(memory.state)};
+    PAWL_TRY(scalars, parallel::hand_over(*run.ring, how, run.arrays));
+    PAWL_TRY(state, saving::decode_state(scalars));
+    memory.state = state;
+  } else if (!holds) {
+    return fail(Code::kInvalid, "this rank was taken for one that holds step " +
+                                    std::to_string(gang.start_step) + " of generation " +
+                                    std::to_string(gang.base_generation));
+  }
+  if (memory.state.step != gang.start_step) {
     return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) +
-                                    ", its checkpoint is of step " + std::to_string(start.step));
+                                    ", its state is of step " + std::to_string(memory.state.step));
   }
+  memory.generation = gang.generation;
+  return {};
+}
+
+Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& session,
+                               Memory& memory, const Clock& clock) {
+  PAWL_TRY(ring, form_ring(gang, run.door, session.park_fd()));
+  run.ring = std::move(ring);
+  PAWL_TRY_VOID(take_start(run, gang, memory));
+  // Nobody steps before all hold the start state.
+  PAWL_TRY_VOID(run.ring->barrier());
   saving::Shard shard(run.model->tensors(), gang.rank, gang.world_size);
   PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
   const auto sink = make_channel_sink(session, std::move(shard), gang.rank == 0);
-  return train(run, gang, start, session, *sink, clock, process_start);
+  print_plan(run, gang, memory.state);
+  Trainer trainer(parts_of(run, gang, session, *sink, clock), memory.state);
+  auto outcome = trainer.run();
+  memory.state = trainer.state();
+  return outcome;
+}
+
+// One generation after another, until the run has ended, or this process cannot go on.
+Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, const Clock& clock,
+                             SteadyPoint process_start) {
+  PAWL_TRY(run, prepare(options));
+  run.process_start = process_start;
+  ChannelSession session(os::Fd{fd}, signals);
+  Memory memory;
+  // The launcher knows by the socket who we are; the rank comes with its answer.
+  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = agreed_hash(run)}));
+  while (true) {
+    auto outcome = run_generation(run, gang, session, memory, clock);
+    run.ring.reset();
+    const bool is_over = outcome || outcome.error().code != Code::kUnavailable;
+    if (is_over || !gang.can_park) return outcome;
+    const std::string& why = outcome.error().message;
+    std::fprintf(stderr, "pawl-train: parked at step %lld of generation %lld: %s\n",
+                 static_cast<long long>(memory.state.step),
+                 static_cast<long long>(memory.generation), why.c_str());
+    PAWL_TRY(next, session.park({memory.generation, memory.state.step, why}));
+    gang = next;
+  }
 }
 
 Result<Outcome> run_standalone(const Options& options, Signals& signals, const Clock& clock,
@@ -201,7 +280,7 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
       .rank = place.rank, .data_port = run.door.port, .config_hash = agreed_hash(run)};
   PAWL_TRY(gang, meet(place, hello, signals));
   gang.checkpoint_seconds = options.checkpoint_seconds;
-  PAWL_TRY(ring, form_ring(gang, run.door));
+  PAWL_TRY(ring, form_ring(gang, run.door, -1));
   run.ring = std::move(ring);
   StandaloneSession session(signals);
   saving::TrainerState start = fresh_state(run);
@@ -233,7 +312,10 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
     sink = saving::make_direct_sink(
         *store, *run.ring, saving::Shard(run.model->tensors(), gang.rank, gang.world_size), direct);
   }
-  return train(run, gang, start, session, *sink, clock, process_start);
+  run.process_start = process_start;
+  print_plan(run, gang, start);
+  Trainer trainer(parts_of(run, gang, session, *sink, clock), start);
+  return trainer.run();
 }
 
 int exit_code_of(const Error& error) {

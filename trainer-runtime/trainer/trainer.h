@@ -49,6 +49,7 @@ class Trainer {
   Result<Outcome> run();
   Result<Validation> validate();
   std::int64_t step() const { return state_.step; }
+  const saving::TrainerState& state() const { return state_; }
   double last_loss() const { return confirmed_.loss; }
 
  private:

@@ -1,95 +1,12 @@
 // The real program under a launcher's channel, alone, and under torchrun's variables.
 #include <fcntl.h>
 #include <catch2/catch_test_macros.hpp>
-#include <sstream>
 
 #include "common/api/contract.h"
-#include "common/store/store.h"
-#include "tests/integration/trainer/launch.h"
-#include "tests/unit/trainer/gang.h"
+#include "tests/integration/trainer/gang_fixture.h"
 
 using namespace pawl;
-using test::Launched;
-using test::Process;
-
-namespace {
-
-struct Setup {
-  test::Folder folder;
-  std::string config_path, log_path = folder.path() + "/log";
-  TrainerConfig config;
-  explicit Setup(std::int64_t steps) {
-    config = test::small_config(folder.write("text", test::small_text(40'000)));
-    config.steps = steps;
-    config_path = folder.write("config.json", format_config(config));
-  }
-  std::string log() const {
-    std::ifstream file(log_path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  std::string uri() const { return "file://" + folder.path() + "/checkpoints"; }
-};
-
-using Gang = std::vector<std::unique_ptr<Launched>>;
-constexpr std::int64_t kForever = 10'000'000;
-
-// Greets all ranks and tells each who its peers are.
-bool form(Gang& gang, const std::string& load_uri = "", std::int64_t start_step = 0) {
-  test::channel::Welcome welcome;
-  welcome.world_size = static_cast<int>(gang.size());
-  welcome.attempt = welcome.generation = 1;
-  welcome.key = "00112233";
-  welcome.load_uri = load_uri;
-  welcome.start_step = start_step;
-  welcome.checkpoint_seconds = 100'000;
-  for (std::size_t rank = 0; rank < gang.size(); ++rank) {
-    const auto hello = gang[rank]->next<test::channel::Hello>();
-    if (!hello || hello->data_port == 0 || hello->config_hash.size() != 64) return false;
-    welcome.peers.push_back(
-        {static_cast<int>(rank), os::join_host_port("127.0.0.1", hello->data_port)});
-  }
-  for (std::size_t rank = 0; rank < gang.size(); ++rank) {
-    welcome.rank = static_cast<int>(rank);
-    gang[rank]->send(welcome);
-  }
-  return true;
-}
-
-Gang launch(const Setup& setup, int count) {
-  Gang gang;
-  for (int i = 0; i < count; ++i) {
-    gang.push_back(std::make_unique<Launched>(
-        std::vector<std::string>{"--config", setup.config_path}, setup.log_path));
-  }
-  return gang;
-}
-
-// What a launcher does with the newest sealed shard of every rank.
-checkpoint::Manifest store_checkpoint(store::Store& store, Gang& gang) {
-  checkpoint::Manifest manifest{.id = {gang[0]->sealed().back().step, 1, 1},
-                                .job_uid = "job",
-                                .run_id = "job",
-                                .world_size = static_cast<int>(gang.size())};
-  manifest.trainer_json = gang[0]->sealed().back().manifest_json;
-  for (std::size_t rank = 0; rank < gang.size(); ++rank) {
-    const auto bytes = gang[rank]->content(gang[rank]->sealed().back());
-    manifest.shards.push_back(*checkpoint::write_shard(store, manifest.id, static_cast<int>(rank),
-                                                       manifest.world_size, bytes));
-  }
-  return *checkpoint::publish(store, manifest);
-}
-
-// Reports until `step`, which some ranks may pass.
-bool train_until(Launched& leader, std::int64_t step) {
-  while (const auto report = leader.next<test::channel::Report>()) {
-    if (report->step >= step) return true;
-  }
-  return false;
-}
-
-}  // namespace
+using namespace pawl::test;
 
 TEST_CASE(
     "pawl-train: two processes under a launcher train to the end, seal checkpoints and say done",
@@ -100,7 +17,7 @@ TEST_CASE(
   std::string note;
   std::int64_t last = 0;
   while (last < 30 || note.empty()) {
-    const auto report = gang[0]->next<test::channel::Report>();
+    const auto report = gang[0]->next<channel::Report>();
     REQUIRE(report);
     CHECK(report->step >= last);
     CHECK(report->total_steps == 30);
@@ -110,7 +27,7 @@ TEST_CASE(
   }
   CHECK(note.find("validation: ") == 0);
   for (auto& one : gang) {
-    const auto done = one->next<test::channel::Done>();
+    const auto done = one->next<channel::Done>();
     REQUIRE(done);
     CHECK(done->step == 30);
     CHECK(one->process().wait() == api::kExitDone);
@@ -133,9 +50,9 @@ TEST_CASE(
   // The storage is slow: neither may leave before its shard is safe.
   for (auto& one : gang) one->set_releasing(false);
   gang[1]->process().signal(SIGTERM);
-  std::vector<test::channel::Sealed> sealed;
+  std::vector<channel::Sealed> sealed;
   for (auto& one : gang) {
-    const auto message = one->next<test::channel::Sealed>();
+    const auto message = one->next<channel::Sealed>();
     REQUIRE(message);
     sealed.push_back(*message);
   }
@@ -147,17 +64,17 @@ TEST_CASE(
   auto store = *store::open_store(setup.uri());
   const auto manifest = store_checkpoint(*store, gang);
   for (std::size_t rank = 0; rank < gang.size(); ++rank) {
-    gang[rank]->send(test::channel::Released{sealed[rank].buffer});
+    gang[rank]->send(channel::Released{sealed[rank].buffer});
     CHECK(gang[rank]->process().wait() == api::kExitRetry);
   }
   // Another world size goes on from there.
   Setup next(sealed[0].step + 3);
   auto one = launch(next, 1);
   REQUIRE(form(one, store->uri_of(checkpoint::folder_of(manifest.id)), manifest.id.step));
-  const auto report = one[0]->next<test::channel::Report>();
+  const auto report = one[0]->next<channel::Report>();
   REQUIRE(report);
   CHECK(report->step == manifest.id.step + 1);
-  CHECK(one[0]->next<test::channel::Done>());
+  CHECK(one[0]->next<channel::Done>());
   CHECK(one[0]->process().wait() == api::kExitDone);
 }
 
@@ -169,17 +86,17 @@ TEST_CASE(
   auto gang = launch(setup, 2);
   REQUIRE(form(gang));
   REQUIRE(train_until(*gang[0], 3));
-  gang[0]->send(test::channel::CheckpointNow{});
-  const auto first = gang[0]->next<test::channel::Sealed>();
-  const auto second = gang[1]->next<test::channel::Sealed>();
+  gang[0]->send(channel::CheckpointNow{});
+  const auto first = gang[0]->next<channel::Sealed>();
+  const auto second = gang[1]->next<channel::Sealed>();
   REQUIRE(first);
   REQUIRE(second);
   CHECK(first->step == second->step);
   REQUIRE(train_until(*gang[0], first->step + 3));
-  gang[1]->send(test::channel::Stop{.is_saving = false});
+  gang[1]->send(channel::Stop{.is_saving = false});
   for (auto& one : gang) {
     CHECK(one->process().wait() == api::kExitRetry);
-    CHECK(!one->next<test::channel::Done>());
+    CHECK(!one->next<channel::Done>());
     CHECK(one->sealed().size() == 1);
   }
 }
@@ -198,7 +115,7 @@ TEST_CASE("pawl-train: when a peer is killed, the other one is a victim and says
 TEST_CASE("pawl-train: without its launcher it ends, before and after the start", "[trainer]") {
   Setup setup(kForever);
   auto waiting = launch(setup, 1);
-  REQUIRE(waiting[0]->next<test::channel::Hello>());
+  REQUIRE(waiting[0]->next<channel::Hello>());
   waiting[0]->close();
   CHECK(waiting[0]->process().wait() == api::kExitRetry);
   auto gang = launch(setup, 1);
@@ -211,7 +128,7 @@ TEST_CASE("pawl-train: without its launcher it ends, before and after the start"
 TEST_CASE("pawl-train: a signal while it waits for its gang ends it", "[trainer]") {
   Setup setup(kForever);
   auto gang = launch(setup, 1);
-  REQUIRE(gang[0]->next<test::channel::Hello>());
+  REQUIRE(gang[0]->next<channel::Hello>());
   gang[0]->process().signal(SIGTERM);
   CHECK(gang[0]->process().wait() == api::kExitRetry);
 }
@@ -267,11 +184,11 @@ TEST_CASE("pawl-train: a run does not go on with other data", "[trainer]") {
 TEST_CASE("pawl-train: ranks with other data than rank 0 say so in their greeting", "[trainer]") {
   Setup setup(20);
   auto gang = launch(setup, 1);
-  const auto first = gang[0]->next<test::channel::Hello>();
+  const auto first = gang[0]->next<channel::Hello>();
   REQUIRE(first);
   setup.folder.write("text", test::small_text(40'400));
   auto other = launch(setup, 1);
-  const auto second = other[0]->next<test::channel::Hello>();
+  const auto second = other[0]->next<channel::Hello>();
   REQUIRE(second);
   CHECK(first->config_hash != second->config_hash);
 }

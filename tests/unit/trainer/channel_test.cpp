@@ -26,8 +26,16 @@ TEST_CASE("channel: every message comes back as it went", "[trainer]") {
   CHECK(std::get<Report>(*report).note == "note");
   CHECK(std::get<Buffers>(*decode_from_process(encode(FromProcess{Buffers{12}}))).bytes == 12);
   CHECK(std::get<Done>(*decode_from_process(encode(FromProcess{Done{12}}))).step == 12);
-  const Welcome sent{1, 2, 3, 4, 5, 6, "file:///c", "00ff", {{0, "10.0.0.1:1"}, {1, "[::1]:2"}},
-                     15};
+  const auto parked = decode_from_process(encode(FromProcess{Parked{4, 31, "why"}}));
+  REQUIRE(parked);
+  CHECK(std::get<Parked>(*parked).generation == 4);
+  CHECK(std::get<Parked>(*parked).step == 31);
+  CHECK(std::get<Parked>(*parked).why == "why");
+  CHECK(std::holds_alternative<Park>(*decode_to_process(encode(ToProcess{Park{}}))));
+  Welcome sent{1, 2, 3, 4, 5, 6, "file:///c", "00ff", {{0, "10.0.0.1:1"}, {1, "[::1]:2"}}, 15};
+  sent.base_generation = 4;
+  sent.source_rank = 2;
+  sent.can_park = true;
   const auto welcome = decode_to_process(encode(ToProcess{sent}));
   REQUIRE(welcome);
   const Welcome& got = std::get<Welcome>(*welcome);
@@ -43,6 +51,9 @@ TEST_CASE("channel: every message comes back as it went", "[trainer]") {
   CHECK(got.peers[1].rank == 1);
   CHECK(got.peers[1].address == "[::1]:2");
   CHECK(got.checkpoint_seconds == 15);
+  CHECK(got.base_generation == 4);
+  CHECK(got.source_rank == 2);
+  CHECK(got.can_park);
   CHECK(std::get<Released>(*decode_to_process(encode(ToProcess{Released{1}}))).buffer == 1);
   CHECK(!std::get<Stop>(*decode_to_process(encode(ToProcess{Stop{false}}))).is_saving);
   CHECK(

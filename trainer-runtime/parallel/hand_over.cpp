@@ -1,0 +1,74 @@
+#include "trainer-runtime/parallel/hand_over.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/base/hash.h"
+
+namespace pawl::parallel {
+namespace {
+
+// What passes through a rank that needs nothing of it.
+constexpr std::size_t kPassingElements = std::size_t{1} << 20;
+
+std::array<std::span<float>, 3> spans_of(optim::TrainingArrays& arrays) {
+  return {arrays.parameters.span(), arrays.moment1.span(), arrays.moment2.span()};
+}
+
+std::string digest_of(optim::TrainingArrays& arrays) {
+  std::uint32_t crc = 0;
+  for (const std::span<float> span : spans_of(arrays)) crc = crc32c(std::as_bytes(span), crc);
+  return std::to_string(crc);
+}
+
+Status pass_on(collective::Collective& ring, int source, std::size_t elements) {
+  std::vector<float> passing(std::min(elements, kPassingElements));
+  for (std::size_t first = 0; first < elements; first += passing.size()) {
+    const auto piece = std::span(passing).first(std::min(passing.size(), elements - first));
+    PAWL_TRY_VOID(ring.broadcast(std::as_writable_bytes(piece), source));
+  }
+  return {};
+}
+
+Status broadcast_pieces(collective::Collective& ring, int source, std::span<float> values) {
+  for (std::size_t first = 0; first < values.size(); first += kPassingElements) {
+    const auto piece = values.subspan(first, std::min(kPassingElements, values.size() - first));
+    PAWL_TRY_VOID(ring.broadcast(std::as_writable_bytes(piece), source));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
+                              std::unique_ptr<optim::TrainingArrays>& arrays) {
+  const bool is_source = ring.rank() == how.source;
+  std::unique_ptr<optim::TrainingArrays> received;
+  if (!how.has_state) {
+    received = std::make_unique<optim::TrainingArrays>(
+        static_cast<models::Index>(arrays->parameters.size()));
+  }
+  for (const std::span<float> own : spans_of(received ? *received : *arrays)) {
+    if (is_source || received) {
+      PAWL_TRY_VOID(broadcast_pieces(ring, how.source, own));
+    } else {
+      PAWL_TRY_VOID(pass_on(ring, how.source, own.size()));
+    }
+  }
+  PAWL_TRY(digests, ring.all_gather(digest_of(received ? *received : *arrays)));
+  const auto source = static_cast<std::size_t>(how.source);
+  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
+    if (digests[rank] == digests[source]) continue;
+    return fail(Code::kCorrupt, "rank " + std::to_string(rank) +
+                                    " does not hold the same parameters and moments as rank " +
+                                    std::to_string(how.source));
+  }
+  PAWL_TRY(scalars, ring.all_gather(is_source ? how.scalars : ""));
+  if (received) arrays = std::move(received);
+  return scalars[source];
+}
+
+}  // namespace pawl::parallel
