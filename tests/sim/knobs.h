@@ -12,7 +12,7 @@ namespace pawl::sim {
 struct Knobs {
   // size
   int jobs = 1, nodes = 2, pods_per_node = 8, api_servers = 1;
-  int operators = 1;  // two elect a leader
+  int operators = 1;                // two elect a leader
   milliseconds faulty_for{60'000};  // the safety phase
 
   // the way to the API server

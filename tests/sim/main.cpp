@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/generation_search.h"
 #include "tests/sim/mutants.h"
 #include "tests/sim/stories.h"
 
@@ -24,7 +25,7 @@ struct Options {
   std::uint64_t seeds = 1'000, seed = 1, hours = 0, seconds_max = 0;
   std::string scenario, seeds_file, mutant;
   bool is_verbose = false, goes_on = false, is_exhaustive = false, has_mutants = false,
-       is_quick = false;
+       searches_generations = false, is_quick = false;
 };
 
 struct Tally {
@@ -58,6 +59,7 @@ int usage() {
   std::fputs(
       "usage: pawl-sim [--seeds N] [--seed S] [--seconds T] [--seeds-file FILE]\n"
       "                [--exhaustive] [--scenario NAME[:BLOW:N]] [--hours H]\n"
+      "                [--generations]\n"
       "                [--mutants [--quick]] [--mutant NAME] [--keep-going] [--verbose]\n",
       stderr);
   return 2;
@@ -73,6 +75,7 @@ bool parse(int argc, char** argv, Options& options) {
     if (name == "--verbose") return &options.is_verbose;
     if (name == "--keep-going") return &options.goes_on;
     if (name == "--exhaustive") return &options.is_exhaustive;
+    if (name == "--generations") return &options.searches_generations;
     if (name == "--quick") return &options.is_quick;
     return name == "--mutants" ? &options.has_mutants : nullptr;
   };
@@ -216,6 +219,30 @@ void run_life(const Options& options, Tally& tally) {
           options.is_verbose);
 }
 
+// Every order of events of a gang of three, as README.md tells of it.
+void run_generations(Tally& tally) {
+  const std::vector<SearchBounds> all = {
+      {.founders = 3, .launcher_crashes = 0},
+      {.founders = 3, .launcher_crashes = 1},
+      {.founders = 2, .launcher_crashes = 1},
+      {.founders = 3, .launcher_crashes = 0, .process_crashes = 1},
+  };
+  announce("--generations");
+  for (const SearchBounds& bounds : all) {
+    const SearchResult result = search_generations(bounds);
+    std::printf("%d founders, %d generations, %d launcher and %d process crashes: %llu states%s\n",
+                bounds.founders, bounds.generations, bounds.launcher_crashes,
+                bounds.process_crashes, static_cast<ull>(result.states),
+                result.is_complete ? "" : ", not all");
+    std::fflush(stdout);
+    ++tally.seeds;
+    if (result.violation.empty() && result.is_complete) continue;
+    ++tally.failures;
+    for (const std::string& event : result.history) std::printf("  %s\n", event.c_str());
+    std::printf("FAILED O12: %s\nreplay: %s\n", result.violation.c_str(), replay_line);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -225,6 +252,8 @@ int main(int argc, char** argv) {
   Tally tally;
   if (options.has_mutants || !options.mutant.empty()) {
     run_mutants(options, tally);
+  } else if (options.searches_generations) {
+    run_generations(tally);
   } else if (options.is_exhaustive) {
     run_exhaustive(options, tally);
   } else if (!options.scenario.empty()) {

@@ -53,7 +53,7 @@ void Nodes::evict_pod(const std::string& reason) {
 void Nodes::press_pod() {
   const json pod = random_pod();
   if (pod.is_null()) return;
-  Node* node = find_node(text_at(pod, "/spec/nodeName"));
+  Node* node = find_node(text_at_pointer(pod, "/spec/nodeName"));
   if (node == nullptr || !is_reachable(*node)) return;
   place_.api.count_fault("node pressure");
   const auto facts = facts_of(pod);
@@ -71,7 +71,7 @@ void Nodes::drain_one() {
   place_.engine.trace(node.name + " is drained");
   node.is_cordoned = true;
   for (const local::Object& pod : place_.api.all(kPods)) {
-    if (text_at(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod)) {
+    if (text_at_pointer(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod)) {
       disrupt(*pod, "EvictionByEvictionAPI");
     }
   }
@@ -164,7 +164,8 @@ void Nodes::lose(Node& node) {
   // Pods that were bound and not started yet are lost with it, too.
   for (const local::Object& pod : place_.api.all(kPods)) {
     const auto facts = facts_of(*pod);
-    const bool is_here = text_at(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod);
+    const bool is_here =
+        text_at_pointer(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod);
     if (facts && is_here) ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
   }
   place_.engine.after(kNotReadyAfter, [this, &node] {
@@ -181,7 +182,7 @@ void Nodes::lose(Node& node) {
 
 void Nodes::taint(Node& node) {
   for (const local::Object& pod : place_.api.all(kPods)) {
-    if (text_at(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod)) {
+    if (text_at_pointer(*pod, "/spec/nodeName") == node.name && !is_terminal_pod(*pod)) {
       disrupt(*pod, "DeletionByTaintManager");
     }
   }
@@ -190,7 +191,7 @@ void Nodes::taint(Node& node) {
 // The node object is gone: the pod garbage collector ends its pods; a new machine takes its place.
 void Nodes::collect(Node& node) {
   for (const local::Object& pod : place_.api.all(kPods)) {
-    if (text_at(*pod, "/spec/nodeName") != node.name) continue;
+    if (text_at_pointer(*pod, "/spec/nodeName") != node.name) continue;
     if (const auto facts = facts_of(*pod)) {
       ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
     }

@@ -11,19 +11,19 @@ namespace pawl::sim {
 using kube::resources::kPods;
 using nlohmann::json;
 
-std::string text_at(const json& object, const char* pointer) {
+std::string text_at_pointer(const json& object, const char* pointer) {
   const json::json_pointer at{pointer};
   if (!object.contains(at) || !object.at(at).is_string()) return "";
   return object.at(at).get<std::string>();
 }
 
 bool is_terminal_pod(const json& pod) {
-  const std::string phase = text_at(pod, "/status/phase");
+  const std::string phase = text_at_pointer(pod, "/status/phase");
   return phase == "Succeeded" || phase == "Failed";
 }
 
 std::optional<PodFacts> facts_of(const json& pod) {
-  const std::string name = text_at(pod, "/metadata/name");
+  const std::string name = text_at_pointer(pod, "/metadata/name");
   const auto job = core::job_of_pod_name(name);
   if (!job) return std::nullopt;
   const auto identity = core::parse_pod_name(*job, name);
@@ -68,7 +68,7 @@ bool Nodes::runs(const std::string& pod_uid) const {
 
 void Nodes::on_change(Actor, const local::Change& change) {
   if (change.key.plural != "pods") return;
-  const std::string node = text_at(*change.after, "/spec/nodeName");
+  const std::string node = text_at_pointer(*change.after, "/spec/nodeName");
   if (!node.empty()) {
     if (Node* found = find_node(node)) sync_later(*found, change.key.name);
   } else if (!change.is_deletion) {
@@ -105,7 +105,7 @@ void Nodes::schedule_pending() {
   std::map<std::string, int> load;
   std::vector<json> pending;
   for (const local::Object& pod : place_.api.all(kPods)) {
-    const std::string node = text_at(*pod, "/spec/nodeName");
+    const std::string node = text_at_pointer(*pod, "/spec/nodeName");
     const bool is_deleting = pod->at("metadata").contains("deletionTimestamp");
     if (!facts_of(*pod)) continue;  // somebody else's: Pending for ever
     if (node.empty() && !is_terminal_pod(*pod) && !is_deleting) {
@@ -150,7 +150,8 @@ void Nodes::sync_later(Node& node, const std::string& pod_name) {
 void Nodes::sync_all(Node& node) {
   std::set<std::string> names;
   for (const local::Object& pod : place_.api.all(kPods)) {
-    if (text_at(*pod, "/spec/nodeName") == node.name) names.insert((*pod)["metadata"]["name"]);
+    if (text_at_pointer(*pod, "/spec/nodeName") == node.name)
+      names.insert((*pod)["metadata"]["name"]);
   }
   for (const auto& [uid, container] : node.containers) names.insert(container.name);
   for (const std::string& name : names) sync(node, name);
@@ -159,12 +160,12 @@ void Nodes::sync_all(Node& node) {
 void Nodes::sync(Node& node, const std::string& pod_name) {
   if (!is_reachable(node)) return;
   const local::Object pod = place_.api.find(kPods, pod_name);
-  const std::string uid = pod == nullptr ? "" : text_at(*pod, "/metadata/uid");
+  const std::string uid = pod == nullptr ? "" : text_at_pointer(*pod, "/metadata/uid");
   // Containers of pods that are not there any more.
   std::erase_if(node.containers, [&](const auto& item) {
     return item.second.name == pod_name && item.first != uid;
   });
-  if (pod == nullptr || text_at(*pod, "/spec/nodeName") != node.name) return;
+  if (pod == nullptr || text_at_pointer(*pod, "/spec/nodeName") != node.name) return;
   const bool is_deleting = pod->at("metadata").contains("deletionTimestamp");
   const auto found = node.containers.find(uid);
   if (is_terminal_pod(*pod)) {
@@ -250,7 +251,7 @@ void Nodes::report(Node& node, const std::string& uid) {
   if (found == node.containers.end() || !is_reachable(node)) return;
   const Container& container = found->second;
   const local::Object pod = place_.api.find(kPods, container.name);
-  if (pod == nullptr || text_at(*pod, "/metadata/uid") != uid) return;
+  if (pod == nullptr || text_at_pointer(*pod, "/metadata/uid") != uid) return;
   if (!is_terminal_pod(*pod)) {
     json conditions = json::array();
     for (const json& item : pod->at("status").value("conditions", json::array())) {

@@ -21,7 +21,7 @@ struct PodFacts {
   int slot = 0;
 };
 std::optional<PodFacts> facts_of(const nlohmann::json& pod);
-std::string text_at(const nlohmann::json& object, const char* pointer);
+std::string text_at_pointer(const nlohmann::json& object, const char* pointer);
 bool is_terminal_pod(const nlohmann::json& pod);
 
 class Nodes final : public ApiObserver {
@@ -35,12 +35,12 @@ class Nodes final : public ApiObserver {
   void blip_one(milliseconds time);
   void drain_one();
   void evict_pod(const std::string& reason);  // of the DisruptionTarget condition
-  // For a while, or until unstrand(): nobody reaches it, its containers run on, and nobody says that
-  // it is gone, so that its pods terminate without an end. Another node takes its place.
+  // For a while, or until unstrand(): nobody reaches it, its containers run on, and nobody says
+  // that it is gone, so that its pods terminate without an end. Another node takes its place.
   void strand_one(milliseconds time);
   void unstrand();
-  void press_pod();                           // node pressure: the kubelet fails it
-  void heal();                                // all nodes are well from now on
+  void press_pod();  // node pressure: the kubelet fails it
+  void heal();       // all nodes are well from now on
   bool may_fail = false;
 
   // Pods whose containers run, and those whose node was lost while they did.

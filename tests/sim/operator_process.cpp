@@ -205,9 +205,8 @@ SteadyPoint OperatorProcess::elect() {
   const leader::LeaseMachine& lease = *process_->lease;
   controller::Role& role = process_->role;
   using Step = controller::Role::Step;
-  const Step step =
-      role.next(lease.terms() + lease.losses(), lease.is_leading(), lease.inherited(),
-                process_->loop->is_caught_up(), clock_.steady_now());
+  const Step step = role.next(lease.terms() + lease.losses(), lease.is_leading(), lease.inherited(),
+                              process_->loop->is_caught_up(), clock_.steady_now());
   if (step == Step::kFollow || step == Step::kLeadAnew) process_->begin_anew();
   if (step == Step::kLeadAnew) process_->loop->lead({});
   if (step == Step::kLead) process_->loop->lead(role.inherited());

@@ -21,8 +21,8 @@ class OperatorProcess {
   OperatorProcess(Engine& engine, ApiServer& api, const Knobs& knobs, std::string name);
 
   void start();
-  void crash();                           // now; in the middle of nothing: never from its own callback
-  void crash_for(milliseconds away);      // soon, and comes back
+  void crash();                       // now; in the middle of nothing: never from its own callback
+  void crash_for(milliseconds away);  // soon, and comes back
   void hand_over_for(milliseconds away);  // SIGTERM, and comes back
   void pause(milliseconds time);          // its clock goes on, and nothing else
   bool is_running() const { return process_ != nullptr; }

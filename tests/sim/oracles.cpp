@@ -70,11 +70,12 @@ int Oracles::noticed_pods(const std::string& job_uid) const {
   const auto record = group ? api::decode_worker_group(*group) : fail_with({}, "no group");
   int count = active_pods(job_uid);
   for (const local::Object& pod : api_.all(kPods)) {
-    if (!is_owned_by(*pod, job_uid) || is_terminal_pod(*pod) || is_given_up(*pod, job_uid)) continue;
-    const auto made = parse_time(text_at(*pod, "/metadata/creationTimestamp"));
+    if (!is_owned_by(*pod, job_uid) || is_terminal_pod(*pod) || is_given_up(*pod, job_uid))
+      continue;
+    const auto made = parse_time(text_at_pointer(*pod, "/metadata/creationTimestamp"));
     const bool is_on_record =
         record && std::ranges::any_of(record->spec.pods, [&](const api::EligiblePod& one) {
-          return one.uid == text_at(*pod, "/metadata/uid");
+          return one.uid == text_at_pointer(*pod, "/metadata/uid");
         });
     if (made && engine_.clock().now() - *made <= kLateMax && !is_on_record) --count;
   }
@@ -90,7 +91,7 @@ bool Oracles::has_given_up_pods(const std::string& job_uid) const {
 // The API server's deletion time is the end of the grace period. The operator's clock may be ahead.
 bool Oracles::is_given_up(const json& pod, const std::string& job_uid) const {
   constexpr seconds kClockAhead{31};
-  const auto deleted = parse_time(text_at(pod, "/metadata/deletionTimestamp"));
+  const auto deleted = parse_time(text_at_pointer(pod, "/metadata/deletionTimestamp"));
   const auto job = job_of(job_uid);
   if (!deleted || !job) return false;
   const seconds early = knobs_.clock_step > 0 ? kClockAhead : seconds{0};
@@ -112,12 +113,12 @@ void Oracles::o04_writes_are_guarded(Actor actor, const kube::HttpRequest& reque
   const std::string who = actor_name(actor);
   if (request.method == kube::Method::kDelete) {
     const json body = parse_json(request.body);
-    if (!body.is_object() || text_at(body, "/preconditions/uid").empty()) {
+    if (!body.is_object() || text_at_pointer(body, "/preconditions/uid").empty()) {
       fail("O4", who + " deletes " + request.target + " without a UID");
     }
   } else if (request.method == kube::Method::kPatch) {
     const json body = parse_json(request.body);
-    if (text_at(body, "/metadata/resourceVersion").empty()) {
+    if (text_at_pointer(body, "/metadata/resourceVersion").empty()) {
       fail("O4", who + " writes " + request.target + " without a resourceVersion");
     }
   }
@@ -144,13 +145,13 @@ void Oracles::o08_no_hot_loop(const kube::HttpRequest& request) {
 void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
   if (!is_calm() || request.method != kube::Method::kPost) return;
   const json body = parse_json(request.body);
-  const std::string uid = text_at(body, "/metadata/ownerReferences/0/uid");
+  const std::string uid = text_at_pointer(body, "/metadata/ownerReferences/0/uid");
   if (uid.empty() || path_of(request).plural == "events") return;
-  std::string what = text_at(body, "/kind") + " " + text_at(body, "/metadata/name");
+  std::string what = text_at_pointer(body, "/kind") + " " + text_at_pointer(body, "/metadata/name");
   const auto job = job_of(uid);
   if (job && job->meta.deletion_time) return;  // a view that is behind makes it ask for conflicts
   // Each attempt that runs sees to it that there is one.
-  if (text_at(body, "/kind") == "PodDisruptionBudget" && job) {
+  if (text_at_pointer(body, "/kind") == "PodDisruptionBudget" && job) {
     what += " of attempt " + std::to_string(job->status.attempt);
   }
   if (++creations_[uid + what] > 1) fail("O2", what + " is created twice though nothing failed");
@@ -162,7 +163,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
   const std::string plural{change.key.plural};
   if (actor == Actor::kOperator) ++operator_writes_;
   if (plural == "trainingjobs") {
-    const std::string uid = text_at(after, "/metadata/uid");
+    const std::string uid = text_at_pointer(after, "/metadata/uid");
     const bool is_gone = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
     if (is_gone) gone_.try_emplace(uid, engine_.elapsed());
     if (actor != Actor::kOperator) return;
@@ -195,7 +196,7 @@ void Oracles::o13_objects_stay_small(const local::Change& change) {
     fail("O13", "status.failures grows without bound");
   }
   if (after.contains("status") && after.at("status").contains("message") &&
-      text_at(after, "/status/message").size() > kObjectBytesMax) {
+      text_at_pointer(after, "/status/message").size() > kObjectBytesMax) {
     fail("O13", "status.message is too large");
   }
 }

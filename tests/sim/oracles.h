@@ -20,6 +20,8 @@ struct Failure {
   std::string oracle, message;
 };
 
+bool is_true(const api::TrainingJob& job, const char* condition);
+
 class Oracles final : public ApiObserver {
  public:
   Oracles(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth);

@@ -17,12 +17,6 @@ namespace {
 // A stream that has fallen silent is noticed after 90 s; the operator may stand still meanwhile.
 constexpr seconds kViewBehindMax{150};
 
-bool is_true(const api::TrainingJob& job, const char* type) {
-  return std::ranges::any_of(job.status.conditions, [&](const api::Condition& condition) {
-    return condition.type == type && condition.status == "True";
-  });
-}
-
 bool is_stopping(const api::TrainingJob& job) {
   const bool is_suspending =
       std::ranges::any_of(job.status.conditions, [](const api::Condition& condition) {
@@ -47,17 +41,19 @@ void Oracles::on_pod_created(const json& pod) {
 
 void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
   if (!is_owned_by(pod, facts.job_uid)) {
-    return fail("O2", "pod " + text_at(pod, "/metadata/name") + " has another owner than its job");
+    return fail(
+        "O2", "pod " + text_at_pointer(pod, "/metadata/name") + " has another owner than its job");
   }
   const auto gone = gone_.find(facts.job_uid);
   if (gone != gone_.end() && engine_.elapsed() - gone->second > kViewBehindMax) {
-    fail("I0", "pod " + text_at(pod, "/metadata/name") + " is made for a job that is deleted");
+    fail("I0",
+         "pod " + text_at_pointer(pod, "/metadata/name") + " is made for a job that is deleted");
   }
 }
 
 void Oracles::i03_pod_is_on_record(const json& pod, const PodFacts& facts) {
   const auto job = job_of(facts.job_uid);
-  const std::string name = text_at(pod, "/metadata/name");
+  const std::string name = text_at_pointer(pod, "/metadata/name");
   if (!job) return;
   const bool is_status_known = !truth_.jobs[facts.job_uid].was_status_cut;
   if (is_status_known && facts.attempt > job->status.attempt) {
@@ -79,8 +75,8 @@ void Oracles::i04_attempts_do_not_overlap(const json& pod, const PodFacts& facts
     const auto theirs = facts_of(*other);
     if (!theirs || !is_owned_by(*other, facts.job_uid) || is_terminal_pod(*other)) continue;
     if (theirs->attempt >= facts.attempt || is_given_up(*other, facts.job_uid)) continue;
-    fail("I4", "pod " + text_at(pod, "/metadata/name") + " is made beside " +
-                   text_at(*other, "/metadata/name"));
+    fail("I4", "pod " + text_at_pointer(pod, "/metadata/name") + " is made beside " +
+                   text_at_pointer(*other, "/metadata/name"));
   }
 }
 
@@ -94,7 +90,7 @@ void Oracles::i05_backs_off(const json& pod, const PodFacts& facts) {
   seconds wait{1};
   for (int i = 1; i < job->status.restarts.without_progress && wait < seconds{60}; ++i) wait *= 2;
   if (engine_.clock().now() < *failure->time + std::min(wait, seconds{60})) {
-    fail("I5", "pod " + text_at(pod, "/metadata/name") + " is made without back-off");
+    fail("I5", "pod " + text_at_pointer(pod, "/metadata/name") + " is made without back-off");
   }
 }
 
@@ -107,7 +103,7 @@ void Oracles::on_pod_deleted(const json& pod) {
 
 // The operator ends pods of lower attempts, of jobs that are to stop, and of jobs that are gone.
 void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) {
-  const std::string name = text_at(pod, "/metadata/name");
+  const std::string name = text_at_pointer(pod, "/metadata/name");
   const auto facts = facts_of(pod);
   if (!facts) return fail("I13", "the operator deletes a stranger's pod " + name);
   if (job == nullptr) return;  // orphan or leftover of a job that is gone
@@ -137,7 +133,8 @@ void Oracles::i19_leaves_time_to_save(const json& pod, const api::TrainingJob& j
   if (!group || group->spec.attempt != job.status.attempt) return;
   const core::Policy policy;
   if (engine_.clock().now() < *running->last_transition_time + policy.suspend_grace) {
-    fail("I19", "pod " + text_at(pod, "/metadata/name") + " is deleted while its gang saves");
+    fail("I19",
+         "pod " + text_at_pointer(pod, "/metadata/name") + " is deleted while its gang saves");
   }
 }
 
@@ -157,12 +154,12 @@ void Oracles::i01_group_follows_status(const local::Change& change) {
 
 void Oracles::i02_children_before_group(const local::Change& change) {
   if (change.before != nullptr || !is_calm()) return;
-  const std::string owner = text_at(*change.after, "/metadata/ownerReferences/0/uid");
+  const std::string owner = text_at_pointer(*change.after, "/metadata/ownerReferences/0/uid");
   // Deleted meanwhile: the collector was there first, and comes again.
   const auto job = job_of(owner);
   if (!job || job->meta.deletion_time) return;
   const auto& resources = kube::resources::kServiceAccounts;
-  const std::string name = text_at(*change.after, "/metadata/name") + "-pawl-worker";
+  const std::string name = text_at_pointer(*change.after, "/metadata/name") + "-pawl-worker";
   if (api_.find(resources, name) == nullptr ||
       api_.find(kube::resources::kRoleBindings, name) == nullptr) {
     fail("I2", "the WorkerGroup is made before the children that it stands for");

@@ -11,26 +11,18 @@ using kube::resources::kPods;
 using kube::resources::kTrainingJobs;
 using nlohmann::json;
 
-namespace {
-
-bool is_over(const json& job) {
-  const std::string phase = text_at(job, "/status/phase");
-  return phase == "Complete" || phase == "Failed";
-}
-
-}  // namespace
-
 std::string Oracles::unsettled() const {
   for (const local::Object& job : api_.all(kTrainingJobs)) {
-    const std::string name = text_at(*job, "/metadata/name");
+    const std::string name = text_at_pointer(*job, "/metadata/name");
     if (job->at("metadata").contains("deletionTimestamp")) {
       // In the foreground: it stays for as long as a pod on a dead node does.
       if (has_given_up_pods(job->at("metadata").at("uid"))) continue;
       return name + " is still being deleted";
     }
     if (!is_over(*job)) {
-      return name + " is " + text_at(*job, "/status/phase") + ": " +
-             text_at(*job, "/status/reason") + ": " + text_at(*job, "/status/message");
+      return name + " is " + text_at_pointer(*job, "/status/phase") + ": " +
+             text_at_pointer(*job, "/status/reason") + ": " +
+             text_at_pointer(*job, "/status/message");
     }
     if (job->at("spec").contains("ttlSecondsAfterFinished")) return name + " waits for its TTL";
     const int active = active_pods(job->at("metadata").at("uid"));
@@ -60,9 +52,9 @@ void Oracles::o01_jobs_came_to_an_end() {
 void Oracles::o02_foreign_fields_stay(const People& people) {
   for (const auto& [key, object] : api_.store().objects()) {
     const auto found =
-        people.foreign().find({std::string(key.plural), text_at(*object, "/metadata/uid")});
+        people.foreign().find({std::string(key.plural), text_at_pointer(*object, "/metadata/uid")});
     if (found == people.foreign().end()) continue;
-    if (text_at(*object, "/metadata/annotations/other") != found->second) {
+    if (text_at_pointer(*object, "/metadata/annotations/other") != found->second) {
       fail("O2", key.name + " has lost an annotation that somebody else wrote");
     }
   }
@@ -71,7 +63,7 @@ void Oracles::o02_foreign_fields_stay(const People& people) {
 void Oracles::o10_nothing_is_left() {
   std::set<std::string> jobs;
   for (const local::Object& job : api_.all(kTrainingJobs)) {
-    jobs.insert(text_at(*job, "/metadata/uid"));
+    jobs.insert(text_at_pointer(*job, "/metadata/uid"));
   }
   for (const auto& [key, object] : api_.store().objects()) {
     const auto& meta = object->at("metadata");
@@ -86,8 +78,8 @@ void Oracles::o10_nothing_is_left() {
 
 void Oracles::o11_what_is_over_runs_nothing(const Nodes& nodes) {
   for (const local::Object& pod : api_.all(kPods)) {
-    if (nodes.runs(text_at(*pod, "/metadata/uid"))) {
-      fail("O11", "pod " + text_at(*pod, "/metadata/name") + " runs on");
+    if (nodes.runs(text_at_pointer(*pod, "/metadata/uid"))) {
+      fail("O11", "pod " + text_at_pointer(*pod, "/metadata/name") + " runs on");
     }
   }
 }

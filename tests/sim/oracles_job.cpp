@@ -10,6 +10,12 @@ namespace pawl::sim {
 using namespace api;  // NOLINT: this file reads its types and nothing else.
 using nlohmann::json;
 
+bool is_true(const TrainingJob& job, const char* type) {
+  return std::ranges::any_of(job.status.conditions, [&](const Condition& condition) {
+    return condition.type == type && condition.status == "True";
+  });
+}
+
 namespace {
 
 const Condition* find(const TrainingJob& job, const char* type) {
@@ -17,11 +23,6 @@ const Condition* find(const TrainingJob& job, const char* type) {
     if (condition.type == type) return &condition;
   }
   return nullptr;
-}
-
-bool is_true(const TrainingJob& job, const char* type) {
-  const Condition* found = find(job, type);
-  return found != nullptr && found->status == "True";
 }
 
 bool is_over(const TrainingJob& job) {
@@ -183,9 +184,8 @@ void Oracles::i10_terminal_is_final(const JobWrite& write) {
   const TrainingJobStatus& after = write.after.status;
   const bool is_same = before.phase == after.phase && before.attempt == after.attempt &&
                        before.restarts == after.restarts &&
-                       after.completion_time == (before.completion_time
-                                                     ? before.completion_time
-                                                     : end_time(write.after)) &&
+                       after.completion_time == (before.completion_time ? before.completion_time
+                                                                        : end_time(write.after)) &&
                        before.conditions.size() == after.conditions.size() && is_over(write.after);
   if (!is_same) fail("I10", "a status that was final has changed");
 }

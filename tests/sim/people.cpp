@@ -17,12 +17,12 @@ std::string phase_of(const json& job) {
   return job.contains("status") ? job["status"].value("phase", "") : "";
 }
 
+}  // namespace
+
 bool is_over(const json& job) {
   const std::string phase = phase_of(job);
   return phase == "Complete" || phase == "Failed";
 }
-
-}  // namespace
 
 People::People(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth)
     : engine_(engine), api_(api), knobs_(knobs), truth_(truth) {
@@ -254,7 +254,8 @@ void People::chat_on(milliseconds period, std::function<bool()> goes_on) {
   if (!goes_on()) return;
   const std::string value = std::to_string(++count_);
   for (const std::string& name : names_) {
-    patch(Actor::kMonkey, kTrainingJobs, name, {{"metadata", {{"annotations", {{"chat", value}}}}}});
+    patch(Actor::kMonkey, kTrainingJobs, name,
+          {{"metadata", {{"annotations", {{"chat", value}}}}}});
   }
   engine_.after(period, [this, period, goes_on = std::move(goes_on)] { chat_on(period, goes_on); });
 }

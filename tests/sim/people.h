@@ -13,6 +13,8 @@
 
 namespace pawl::sim {
 
+bool is_over(const nlohmann::json& job);
+
 class People {
  public:
   People(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth);

@@ -38,7 +38,7 @@ void start(World& world, int replicas = 2) {
   for (int i = 0; i < 120; ++i) {
     world.pass(seconds{1});
     const local::Object job = world.api.find(kube::resources::kTrainingJobs, kJob);
-    if (job == nullptr || text_at(*job, "/status/phase") == "Running") break;
+    if (job == nullptr || text_at_pointer(*job, "/status/phase") == "Running") break;
   }
   world.pass(seconds{3});
 }
@@ -154,7 +154,7 @@ std::string end_state(World& world) {
   std::string text;
   for (const local::Object& job : world.api.all(kube::resources::kTrainingJobs)) {
     const auto& status = job->at("status");
-    text += text_at(*job, "/metadata/name") + " " + status.value("phase", "") + " " +
+    text += text_at_pointer(*job, "/metadata/name") + " " + status.value("phase", "") + " " +
             std::to_string(status.at("restarts").value("counted", 0)) + " counted, " +
             std::to_string(status.at("restarts").value("free", 0)) + " free\n";
   }

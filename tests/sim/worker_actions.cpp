@@ -191,8 +191,8 @@ void Worker::act(const StartProcesses&) {
   Training& training = place_.training;
   const bool is_told_to = training.starts_to_fail > 0;
   if (is_told_to) --training.starts_to_fail;
-  const bool crashes = is_told_to || (training.may_fail &&
-                                      place_.engine.chance(place_.knobs.crash_at_start));
+  const bool crashes =
+      is_told_to || (training.may_fail && place_.engine.chance(place_.knobs.crash_at_start));
   const milliseconds delay = place_.engine.between(milliseconds{10}, milliseconds{1'500});
   place_.engine.after(delay, [this, self = self_, crashes] {
     if (*self == nullptr) return;

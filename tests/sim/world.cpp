@@ -122,9 +122,8 @@ void World::inject_api_faults() {
     OperatorProcess& one = any_operator();
     is_asked ? one.hand_over_for(away) : one.crash_for(away);
   });
-  every(knobs.pause_operator, [this] {
-    any_operator().pause(engine.between(milliseconds{100}, milliseconds{40'000}));
-  });
+  every(knobs.pause_operator,
+        [this] { any_operator().pause(engine.between(milliseconds{100}, milliseconds{40'000})); });
   every(knobs.drop_streams, [this] {
     api.count_fault("streams dropped");
     each_link([](Link& link) { link.drop_streams(); });
@@ -190,7 +189,7 @@ void World::inject_people() {
 void World::respawn() {
   for (const std::string& name : people.names()) {
     const local::Object job = api.find(kube::resources::kTrainingJobs, name);
-    const std::string phase = job == nullptr ? "" : text_at(*job, "/status/phase");
+    const std::string phase = job == nullptr ? "" : text_at_pointer(*job, "/status/phase");
     if (job != nullptr && phase != "Complete" && phase != "Failed") continue;
     if (job != nullptr) people.delete_job(name, "Background");
     engine.after(seconds{5}, [this, name] { people.create_job(name); });
@@ -226,10 +225,10 @@ void World::stop_faults() {
 void World::converge() {
   const milliseconds end = engine.elapsed() + kConvergeMax;
   if (knobs.chats_on) {
-    // Whoever reads and writes at once finds a gap; whoever writes to what a late view shows does not.
-    people.chat_on(4 * knobs.latency_max + milliseconds{50}, [this, end] {
-      return engine.elapsed() < end && !oracles.is_settled();
-    });
+    // Whoever reads and writes at once finds a gap; whoever writes to what a late view shows does
+    // not.
+    people.chat_on(4 * knobs.latency_max + milliseconds{50},
+                   [this, end] { return engine.elapsed() < end && !oracles.is_settled(); });
   }
   while (engine.elapsed() < end && !oracles.is_settled()) {
     if (!engine.run_until(engine.elapsed() + kCheckEvery)) return;
