@@ -3,6 +3,7 @@
 passed=0
 failed=0
 summary=()
+failures=()
 
 note_level() {  # LEVEL PASSED FAILED SECONDS [SKIPPED]
   passed=$((passed + $2))
@@ -19,9 +20,16 @@ ctest_level() {  # LEVEL PRESET LABELS [NAMES]
   count=$(sed -nE 's/.* tests? failed out of ([0-9]+).*/\1/p' "$log")
   bad=$(sed -nE 's/.*passed, ([0-9]+) tests? failed out of.*/\1/p' "$log")
   skipped=$(grep -cE '^ *[0-9]+/[0-9]+ Test .*\*\*\*Skipped' "$log" || true)
+  keep_failures "$log"
   rm -f "$log"
   if [ -z "$count" ]; then count=1 bad=1; fi
   note_level "$1" $((count - bad - skipped)) "$bad" $((SECONDS - start)) "${skipped#0}"
+}
+
+# Tests that failed an hour of output ago are told again at the end: their names, and the last 40 lines that they printed.
+keep_failures() {  # LOG of CTest
+  local blocks='/^ *[0-9]+\/[0-9]+ Test /{ telling = /\*\*\*/ && !/\*\*\*Skipped/ } /% tests passed/{ telling = 0 } telling && NF'
+  failures+=("$(awk "$blocks" "$1" | grep -oE 'Test +#[0-9]+: .*\*\*\*.*' || true)" "$(awk "$blocks" "$1" | tail -40)")
 }
 
 build_level() {  # LEVEL PRESET [TARGET…]: a build that fails is one failed test, and ends the run
@@ -53,20 +61,19 @@ threads_level() {
   ctest_level threads tsan '^(unit|integration)$' "^($(IFS='|'; echo "${targets[*]}")): "
 }
 
-# The simulator: its own tests, the seeds of bugs that were found, and a fixed range of seeds.
-# --long: 20,000 seeds, the known bugs that it must catch, one fault at each place of each scenario, a day of a cluster's life.
+# The simulator: its own tests, the seeds of bugs that were found, and three minutes of seeds that each tree has anew.
+# --long: 20,000 seeds, the known bugs that it must catch, one fault at each place of each scenario, a day of a cluster's
+# life, every order of events of a small gang.
 sim_level() {
   build_level "build (sim)" sim pawl-sim sim_self
   ctest_level sim sim '^sim$'
   sim_part "sim: recorded" --seeds 0 --seeds-file tests/sim/seeds.txt
   if [ $# -gt 0 ]; then
-    sim_part "sim: seeds" --seeds 20000
-    sim_part "sim: exhaustive" --exhaustive
-    sim_part "sim: mutants" --mutants --seeds 500 --exhaustive
-    sim_part "sim: 24 hours" --hours 24
+    sim_pair "sim: 20,000 seeds" "--seeds 10000 --keep-going" "--seeds 10000 --seed 10001 --keep-going"
+    sim_pair "sim: exhaustive, mutants" "--exhaustive" "--mutants --seeds 500 --exhaustive"
+    sim_pair "sim: generations, 24 hours" "--generations" "--hours 24"
   else
-    # Fresh ones for three minutes come when 20,000 have passed in one piece (tests/sim/README.md, "Open").
-    sim_part "sim: seeds" --seeds 200 --seed 1
+    start_fresh_seeds
   fi
 }
 
@@ -74,6 +81,41 @@ sim_part() {  # NAME ARGUMENTS…: one run of pawl-sim is one test
   local start=$SECONDS name=$1
   shift
   if build/sim/bin/pawl-sim "$@"; then note_level "$name" 1 0 $((SECONDS - start)); else note_level "$name" 0 1 $((SECONDS - start)); fi
+}
+
+# Two runs beside each other, each of which has one thread.
+sim_pair() {  # NAME ARGUMENTS ARGUMENTS
+  local start=$SECONDS bad=0 log first
+  log=$(mktemp)
+  # shellcheck disable=SC2086
+  build/sim/bin/pawl-sim $2 >"$log" 2>&1 &
+  first=$!
+  # shellcheck disable=SC2086
+  build/sim/bin/pawl-sim $3 || bad=$((bad + 1))
+  wait "$first" || bad=$((bad + 1))
+  cat "$log"
+  rm -f "$log"
+  note_level "$1" $((2 - bad)) "$bad" $((SECONDS - start))
+}
+
+# Beside the levels that follow, which mostly wait. The tree gives the first seed, so that a failure comes again.
+start_fresh_seeds() {
+  local tree
+  tree=$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || date +%s)
+  seeds_log=$(mktemp)
+  nice -n 19 build/sim/bin/pawl-sim --seconds 180 --seeds 1000000 --seed $((16#${tree:0:8})) >"$seeds_log" 2>&1 &
+  fresh_seeds=$!
+  seeds_start=$SECONDS
+}
+
+end_fresh_seeds() {
+  [ -n "${fresh_seeds:-}" ] || return 0
+  local bad=0
+  wait "$fresh_seeds" || bad=1
+  tail -n $((bad ? 60 : 1)) "$seeds_log"
+  rm -f "$seeds_log"
+  note_level "sim: fresh seeds" $((1 - bad)) "$bad" $((SECONDS - seeds_start))
+  fresh_seeds=
 }
 
 e2e_level() {
@@ -115,7 +157,16 @@ end_preparing() {
   preparing=
 }
 
+# That no file lives on what its neighbours in a unity build include.
+alone_level() {
+  local start=$SECONDS bad=0
+  cmake --preset release -B build/alone -DCMAKE_UNITY_BUILD=OFF "-DCMAKE_CXX_FLAGS_RELEASE=-O0" >/dev/null
+  cmake --build build/alone || bad=1
+  note_level "build (alone)" $((1 - bad)) "$bad" $((SECONDS - start))
+}
+
 closing_line() {
+  printf '%s\n' "${failures[@]}" | sed '/^$/d'
   printf '%s\n' "${summary[@]}"
   echo "$passed passed, $failed failed"
 }
@@ -153,10 +204,15 @@ run_levels() {
         ;;
       threads) threads_level ;;
       sim) sim_level "${long[@]}" ;;
-      e2e) build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train; e2e_level "${long[@]}"; [ ${#long[@]} -eq 0 ] || chaos_level ;;
+      e2e)
+        build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train
+        e2e_level "${long[@]}"
+        [ ${#long[@]} -eq 0 ] || { chaos_level; alone_level; }
+        ;;
       *) echo "unknown level: $level (unit threads sim integration conformance e2e)" >&2; exit 2 ;;
     esac
   done
+  end_fresh_seeds
   closing_line
   [ "$failed" -eq 0 ]
 }
