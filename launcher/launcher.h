@@ -61,6 +61,8 @@ class Launcher {
   void act(const membership::HangUp& hang_up);
   void act(const membership::SelectCheckpoint& select) { saver_->select(select); }
   void act(const membership::StartProcesses& start);
+  void act(const membership::RestartProcess& restart);
+  void act(const membership::KillProcess& kill);
   void act(const membership::TellProcess& tell);
   void act(const membership::StopProcesses& stop) { supervisor_->stop_all(stop.grace); }
   void act(const membership::WriteShard& write);

@@ -98,6 +98,12 @@ void Launcher::act(const StartProcesses& start) {
   for (int i = 0; i < settings_.worker.processes; ++i) start_process(i, start.placement);
 }
 
+void Launcher::act(const RestartProcess& restart) {
+  start_process(restart.local_rank, std::nullopt);
+}
+
+void Launcher::act(const KillProcess& kill) { supervisor_->kill(kill.local_rank); }
+
 void Launcher::start_process(int local_rank, const std::optional<Placement>& placement) {
   auto channel = channels_->open(local_rank);
   const std::string error_file =

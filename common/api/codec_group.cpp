@@ -27,6 +27,7 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
   std::string success_policy;
   fields.read("successPolicy", success_policy);
   spec.is_rank0_enough = success_policy == "Rank0";
+  fields.read("inPlace", spec.is_in_place);
   fields.read("reportSeconds", spec.report_seconds);
   return spec;
 }
@@ -115,6 +116,7 @@ json encode_spec(const WorkerGroupSpec& spec) {
           {"checkpointNow", spec.checkpoint_now},
           {"stopping", spec.is_stopping},
           {"successPolicy", spec.is_rank0_enough ? "Rank0" : "AllRanks"},
+          {"inPlace", spec.is_in_place},
           {"reportSeconds", spec.report_seconds}};
 }
 

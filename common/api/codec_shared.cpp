@@ -116,6 +116,7 @@ Failure read_failure(Fields& fields) {
   fields.read("message", failure.message);
   fields.read("logTail", failure.log_tail);
   fields.read("attempt", failure.attempt);
+  fields.read("generation", failure.generation);
   fields.read("time", failure.time);
   return failure;
 }
@@ -132,6 +133,7 @@ json encode_failure(const Failure& failure) {
   put(object, "message", clip_front(failure.message, kMessageBytesMax));
   put(object, "logTail", clip_back(failure.log_tail, kLogTailBytesMax));
   if (failure.attempt != 0) object["attempt"] = failure.attempt;
+  if (failure.generation != 0) object["generation"] = failure.generation;
   put(object, "time", failure.time);
   return object;
 }

@@ -41,6 +41,7 @@ struct Failure {
   std::string message;
   std::string log_tail;
   std::int64_t attempt = 0;
+  std::int64_t generation = 0;  // in which it happened; a gang of a newer one has outlived it
   std::optional<TimePoint> time;
   bool operator==(const Failure&) const = default;
 };

@@ -29,6 +29,7 @@ struct WorkerGroupSpec {
       0;  // a counter: each increase asks for one checkpoint, then the gang keeps running
   bool is_stopping = false;      // checkpoint, then leave with kExitDrained (suspend)
   bool is_rank0_enough = false;  // successPolicy: Rank0
+  bool is_in_place = false;      // a killed process is replaced, and the others keep their state
   int report_seconds = 10;
   bool operator==(const WorkerGroupSpec&) const = default;
 };

@@ -26,6 +26,9 @@ Result<os::Fd> ChannelSet::open(int local_rank) {
   // Only our end: a process that does not read must not stop the launcher.
   PAWL_TRY_VOID(os::set_nonblocking(ends.first.get(), true));
   Channel& one = channels_[local_rank];
+  // A child of the process before it may still hold the other end.
+  if (one.socket.is_open()) poller_.remove(one.socket.get());
+  one = Channel{};
   one.socket = std::move(ends.first);
   poller_.add(one.socket.get(), EPOLLIN, [this, local_rank](std::uint32_t) { drain(local_rank); });
   return std::move(ends.second);

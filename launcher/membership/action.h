@@ -60,7 +60,8 @@ struct ProcessExited {
   int local_rank = 0;
   int exit_code = 0;  // 128 + signal where it was killed
   int signal = 0;
-  bool was_told = false;  // we had asked it to stop, or signalled it, before it went
+  bool was_told = false;          // we had asked it to stop, or signalled it, before it went
+  bool is_out_of_memory = false;  // the kernel killed it, for its container's memory
   std::string message, log_tail;
 };
 struct CheckpointSelected {
@@ -121,6 +122,12 @@ struct StartProcesses {  // → ProcessExited for each, one day; without a place
                          // Welcome
   std::optional<Placement> placement;
 };
+struct RestartProcess {  // a new one in the place of one that ended → ProcessExited, one day
+  int local_rank = 0;
+};
+struct KillProcess {  // at once → ProcessExited, as of one that was killed by anybody
+  int local_rank = 0;
+};
 struct TellProcess {
   int local_rank = 0;
   api::channel::ToProcess message;
@@ -166,7 +173,8 @@ struct Leave {  // flush what is queued to the peers, then exit
 
 using Action =
     std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp, SelectCheckpoint,
-                 StartProcesses, TellProcess, StopProcesses, WriteShard, PublishCheckpoint,
-                 CleanUpCheckpoints, DiscardCheckpoint, SetReady, WriteTermination, Note, Leave>;
+                 StartProcesses, RestartProcess, KillProcess, TellProcess, StopProcesses,
+                 WriteShard, PublishCheckpoint, CleanUpCheckpoints, DiscardCheckpoint, SetReady,
+                 WriteTermination, Note, Leave>;
 
 }  // namespace pawl::membership

@@ -6,6 +6,15 @@
 
 namespace pawl::membership {
 
+void CheckpointLedger::begin_generation(int world_size, std::int64_t start_step) {
+  world_size_ = world_size;
+  confirmed_ = start_step;
+  taken_ = std::min(taken_, start_step);
+  newest_ = std::min(newest_, start_step);
+  steps_.clear();
+  lost_.clear();
+}
+
 void CheckpointLedger::add(ShardDone shard) {
   if (shard.rank < 0 || shard.rank >= world_size_) return;
   if (shard.step <= taken_ || lost_.contains(shard.step)) return;

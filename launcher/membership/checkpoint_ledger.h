@@ -13,7 +13,8 @@ namespace pawl::membership {
 
 class CheckpointLedger {
  public:
-  void set_world_size(int world_size) { world_size_ = world_size; }
+  // Steps that are not whole never will be: who has their shards left with the generation before.
+  void begin_generation(int world_size, std::int64_t start_step);
   void add(ShardDone shard);
   // This rank's shard could not be written: the step will never be whole.
   void drop(std::int64_t step, int rank);

@@ -40,6 +40,11 @@ struct Timings {
   std::chrono::milliseconds kill_grace{5'000};   // from TERM to KILL
   std::chrono::milliseconds goodbye_max{10'000};
   std::chrono::milliseconds culprit_wait{1'000};  // a victim's report may come before the culprit's
+  // Until a process parks. What it computes between two collectives may take long, and killing it
+  // costs its state; one that hangs is found by other means.
+  std::chrono::milliseconds park_max{30'000};
+  std::chrono::milliseconds reform_max{120'000};  // then the attempt ends instead
+  int reforms_max = 3;                            // without a new confirmed step
   std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
   // Of a shard, and of a manifest; doubles. Then that step is given up.

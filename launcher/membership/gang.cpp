@@ -77,9 +77,8 @@ std::optional<Refused> Gang::refusal_of(const Join& join) const {
         "the pod has slot " + std::to_string(pod->slot) + ", it said " + std::to_string(join.slot),
         true};
   }
-  // One generation per attempt: who comes after the commit has nothing to enter.
-  if (stage_ != Stage::kGathering)
-    return Refused{"the generation of this attempt is committed", false};
+  // The members of an attempt stay the same: who comes after the first commit has nothing to enter.
+  if (stage_ != Stage::kGathering) return Refused{"the gang of this attempt is complete", false};
   return std::nullopt;
 }
 
@@ -107,7 +106,7 @@ void Gang::on_join(PeerId peer, const Join& join) {
 // Anybody with a token of this namespace may join and wait to become eligible. Whoever is not of
 // this gang has no say in it: neither a pod of another job, nor one that came too late.
 bool Gang::is_ours(const Joiner& joiner) const {
-  if (has_entered_) return joiner.member_rank >= 0;
+  if (generation_ > 0) return joiner.member_rank >= 0;
   const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
   return pod != nullptr && pod->slot == joiner.join.slot;
 }
@@ -122,6 +121,7 @@ api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const 
   failure.pod = pod != nullptr ? pod->name : joiner.join.pod;
   failure.pod_uid = joiner.join.self.uid;
   failure.attempt = ctx_.id.attempt;
+  failure.generation = generation_;
   if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
     failure.rank = joiner.member_rank * ctx_.id.processes;
   return failure;
@@ -137,20 +137,26 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     progress_.add(progress->report, ctx_.now);
     ledger_.confirm(progress->report.step);
   } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
-    if (owns_rank(joiner, shard->rank)) ledger_.add(*shard);
+    if (owns_rank(joiner, shard->rank) && shard->generation == generation_) ledger_.add(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
-    if (!owns_rank(joiner, failed->rank)) return;
+    if (!owns_rank(joiner, failed->rank) || failed->generation != generation_) return;
     give_up_save(failed->step, joiner, failed->rank, failed->why);
     ledger_.drop(failed->step, failed->rank);
   } else if (const auto* exit = std::get_if<Exit>(&message)) {
     fail_gang(failure_of(joiner, exit->failure));
+  } else if (const auto* lost = std::get_if<ProcessLost>(&message)) {
+    on_process_lost(joiner, failure_of(joiner, lost->failure));
+  } else if (const auto* broken = std::get_if<Broken>(&message)) {
+    on_broken(joiner, *broken);
+  } else if (const auto* parked = std::get_if<Parked>(&message)) {
+    if (stage_ == Stage::kReforming && parked->generation == generation_) joiner.parked = *parked;
   } else if (std::holds_alternative<Finished>(message)) {
     joiner.is_finished = true;
   } else if (std::holds_alternative<Left>(message)) {
     joiner.has_left = true;
   } else if (std::holds_alternative<Leaving>(message)) {
     // Before the commit its replacement may still come, unless it is the leader that goes.
-    if (stage_ == Stage::kRunning) {
+    if (stage_ == Stage::kRunning || stage_ == Stage::kReforming) {
       end(StopReason::kDrained, true, joiner.join.pod + " was told to terminate");
     } else if (joiner.join.self == ctx_.id.self) {
       end(StopReason::kDrained, false, "the leading launcher was told to terminate");
@@ -171,7 +177,8 @@ void Gang::lose(PeerId peer, const std::string& why) {
     return;
   }
   joiner.is_lost = true;
-  if (stage_ != Stage::kRunning || joiner.is_finished || joiner.has_left) return;
+  const bool is_needed = stage_ == Stage::kRunning || stage_ == Stage::kReforming;
+  if (!is_needed || joiner.is_finished || joiner.has_left) return;
   fail_gang(api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
                          .pod = joiner.join.pod,
                          .node = joiner.join.node,
@@ -235,11 +242,7 @@ void Gang::on_selected(const CheckpointSelected& selected) {
   ctx_.note("start_selected", selected.load_uri.empty() ? "from the beginning" : selected.load_uri);
 }
 
-void Gang::prepare_commit() {
-  if (ctx_.record->spec.is_stopping) {
-    end(StopReason::kSuspended, false, "the job is suspended");
-    return;
-  }
+bool Gang::select_start() {
   const bool uses_storage = ctx_.id.runtime == api::RuntimeKind::kNative && ctx_.id.has_checkpoints;
   if (!is_selected_ && !uses_storage) is_selected_ = true;
   if (!is_selected_ && !is_selecting_ && (!select_at_ || ctx_.now.steady >= *select_at_)) {
@@ -247,24 +250,55 @@ void Gang::prepare_commit() {
     const auto& published = ctx_.record->status.checkpoint;
     ctx_.act(SelectCheckpoint{ctx_.record->status.lineage, published ? published->uri : ""});
   }
-  const std::vector<PeerId> gang = full_gang();
-  if (gang.empty() || !is_selected_ || !writer_.is_free()) return;
+  return is_selected_;
+}
 
-  api::WorkerGroupStatus next = ctx_.record->status;
-  next.generation += 1;
-  next.start_step = start_.step;
-  next.base_generation = 0;  // from storage: nobody's memory
-  next.base_members.clear();
-  next.members.clear();
-  for (std::size_t rank = 0; rank < gang.size(); ++rank) {
-    const Join& join = joiners_.at(gang[rank]).join;
+void Gang::prepare_commit() {
+  if (ctx_.record->spec.is_stopping) {
+    end(StopReason::kSuspended, false, "the job is suspended");
+    return;
+  }
+  const bool is_selected = select_start();
+  const std::vector<PeerId> gang = full_gang();
+  if (gang.empty() || !is_selected || !writer_.is_free()) return;
+  members_ = gang;
+  propose({Source::kStorage, 0, start_.step});
+}
+
+// What the gang has to say goes with it: one write for a change.
+void Gang::propose(const NextStart& start) {
+  api::WorkerGroupStatus next = generation_ > 0 ? desired() : ctx_.record->status;
+  const std::vector<api::Member> before = std::exchange(next.members, {});
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    const Join& join = joiners_.at(members_[rank]).join;
     next.members.push_back({join.self, join.address, static_cast<int>(rank)});
   }
-  next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start_.step});
-  members_ = gang;
+  if (start.base == 0) {
+    next.base_members.clear();
+  } else if (start.base == next.generation) {
+    next.base_members.clear();
+    for (const api::Member& member : before) next.base_members.push_back(member.ref);
+  } else if (start.base != next.base_generation) {  // older: whoever still holds it
+    next.base_members.clear();
+    for (const PeerId peer : members_) {
+      const Joiner& joiner = joiners_.at(peer);
+      const Holding wanted{start.base, start.step};
+      if (std::ranges::find(joiner.parked->held, wanted) != joiner.parked->held.end())
+        next.base_members.push_back(joiner.join.self);
+    }
+  }
+  next.base_generation = start.base;
+  next.start_step = start.step;
+  next.generation += 1;
+  next.lineage =
+      extend_lineage(next.lineage, {next.attempt, next.generation, start.step}, start.base);
+  next_ = start;
   proposal_ = next;
-  ctx_.note("commit_proposed", "generation " + std::to_string(next.generation) + " of " +
-                                   std::to_string(gang.size()) + " members");
+  ctx_.note("commit_proposed",
+            "generation " + std::to_string(next.generation) + " of " +
+                std::to_string(members_.size()) + " members from step " +
+                std::to_string(start.step) +
+                (start.base > 0 ? " of generation " + std::to_string(start.base) : ""));
   writer_.write(std::move(next));
 }
 
@@ -276,10 +310,11 @@ bool Gang::is_committed() const {
 
 void Gang::enter_running() {
   stage_ = Stage::kRunning;
-  has_entered_ = true;
+  generation_ = ctx_.record->status.generation;
   last_write_ = ctx_.now.steady;
-  ledger_.set_world_size(static_cast<int>(members_.size()) * ctx_.id.processes);
-  ledger_.confirm(start_.step);
+  ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes, next_.step);
+  if (publishing_ && !is_publishing()) publishing_.reset();
+  are_peers_sent_ = false;
   asked_checkpoint_ = checkpoint_done_ = ctx_.record->status.checkpoint_done;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Joiner* joiner = find(members_[rank]);
@@ -301,16 +336,37 @@ void Gang::enter_running() {
                       .master_address = without_brackets(host_of(first.address)),
                       .master_port = first.master_port,
                       .key = ctx_.id.data_key,
-                      .load_uri = start_.load_uri};
+                      .load_uri = next_.base == 0 ? start_.load_uri : "",
+                      .source_rank = source_rank()};
   for (const PeerId peer : members_) send(peer, commit);
-  if (ctx_.id.has_checkpoints)
-    ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, ctx_.record->status.generation});
+  if (ctx_.id.has_checkpoints) ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, generation_});
+  // Somebody lost what it had reported while the commit was under way.
+  const bool is_sound = next_.base == 0 ||
+                        are_members([](const Joiner& joiner) { return joiner.parked.has_value(); });
+  for (const PeerId peer : members_) joiners_.at(peer).parked.reset();
+  if (!is_sound) begin_reform("a process was lost while the generation was committed");
+}
+
+int Gang::source_rank() const {
+  if (next_.base == 0) return -1;
+  int rank = 0;
+  for (const PeerId peer : members_) {
+    const auto& parked = joiners_.at(peer).parked;
+    for (std::size_t local = 0; local < static_cast<std::size_t>(ctx_.id.processes); ++local) {
+      const bool holds = parked && local < parked->held.size() &&
+                         parked->held[local] == Holding{next_.base, next_.step};
+      if (holds) return rank;
+      ++rank;
+    }
+  }
+  return -1;
 }
 
 void Gang::send_peers() {
   if (are_peers_sent_ || ctx_.id.runtime != api::RuntimeKind::kNative) return;
   if (!are_members([](const Joiner& joiner) { return joiner.ready.has_value(); })) return;
   are_peers_sent_ = true;
+  reform_deadline_.reset();
   Peers peers;
   const std::string& config_hash = joiners_.at(members_.front()).ready->config_hash;
   for (const PeerId peer : members_) {

@@ -1,7 +1,7 @@
 // The leader's half of the decision, alive in the one launcher that the record names: gathers
-// members, commits the generation, collects shards and publishes checkpoints, reports progress,
-// ends the gang. Level-triggered: decide() compares the record with what it should say, so a lost
-// or conflicting write is simply decided again. Pure; owned by Membership.
+// members, commits one generation after another, collects shards and publishes checkpoints, reports
+// progress, ends the gang. Level-triggered: decide() compares the record with what it should say,
+// so a lost or conflicting write is simply decided again. Pure; owned by Membership.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "launcher/membership/checkpoint_ledger.h"
 #include "launcher/membership/context.h"
+#include "launcher/membership/generations.h"
 #include "launcher/membership/progress_view.h"
 #include "launcher/membership/record_writer.h"
 
@@ -35,17 +36,20 @@ class Gang {
   bool is_done() const { return stage_ == Stage::kDone; }
 
  private:
-  enum class Stage { kGathering, kRunning, kEnding, kDone };
+  enum class Stage { kGathering, kRunning, kReforming, kEnding, kDone };
   struct Joiner {
     Join join;
     std::optional<Ready> ready;
+    std::optional<Parked> parked;  // since the last commit
+    int losses = 0;                // of processes, without a new step
+    std::int64_t lost_at = 0;      // the newest confirmed step then
     SteadyPoint last_heard{}, last_sent{};
     int member_rank = -1;
     bool is_finished = false, has_left = false, is_lost = false;
     std::string lost_why;
   };
   struct Publishing {
-    std::int64_t step = 0;
+    std::int64_t step = 0, generation = 0;
     std::uint64_t read_id = 0;
     bool is_sent = false;
     int tries = 0;
@@ -68,9 +72,28 @@ class Gang {
   // The joiner for each slot, in the order of slots; empty unless all of target_members are there.
   std::vector<PeerId> full_gang() const;
   void prepare_commit();
+  // True when it is known what storage has to start from.
+  bool select_start();
+  // `start.source` is kStorage only where `start.base` is 0.
+  void propose(const NextStart& start);
   bool is_committed() const;
   bool has_finished() const;
   void enter_running();
+  int source_rank() const;
+
+  // gang_reform.cpp
+  void on_process_lost(Joiner& joiner, const api::Failure& failure);
+  void on_broken(const Joiner& joiner, const Broken& broken);
+  void begin_reform(const std::string& why);
+  void drive_reform();
+  void give_up_reform(const std::string& why);
+  bool is_reforming() const;  // until the new generation runs
+  std::optional<NextStart> best_start();
+  std::vector<ParkedReport> reports() const;
+  bool is_all_accounted() const;
+  // A checkpoint that is asked for, or being published.
+  bool is_publishing() const { return publishing_ && !publishing_->retry_at; }
+
   void send_peers();
   void drive_checkpoints();
   void note_checkpoint_failure(std::int64_t step, const std::string& why);
@@ -83,6 +106,8 @@ class Gang {
   bool is_superseded() const;
   void end(StopReason reason, bool is_saving, const std::string& why);
   void fail_gang(api::Failure failure);
+  void remember(api::Failure failure);
+  bool has_culprit() const;
   api::WorkerGroupStatus desired() const;
   void write_if_due();
 
@@ -100,7 +125,13 @@ class Gang {
   bool is_selecting_ = false, is_selected_ = false;
   CheckpointSelected start_;
   std::optional<SteadyPoint> select_at_;
-  bool has_entered_ = false;  // the generation is committed, and its members have their ranks
+  NextStart next_;               // of the generation that was proposed or committed last
+  std::int64_t generation_ = 0;  // that runs, or ran until now; 0: none yet
+  std::string reform_why_;
+  // Until when the generation after a change has to run.
+  std::optional<SteadyPoint> reform_deadline_;
+  int reforms_ = 0;               // since the last new step
+  std::int64_t reformed_at_ = 0;  // the newest confirmed step then
   bool are_peers_sent_ = false;
 
   CheckpointLedger ledger_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/api/contract.h"
+#include "common/base/mutant.h"
 #include "launcher/membership/gang.h"
 
 namespace pawl::membership {
@@ -12,7 +13,8 @@ namespace {
 constexpr std::size_t kFailuresMax = 16;
 
 bool is_same(const api::Failure& a, const api::Failure& b) {
-  return a.attempt == b.attempt && a.pod_uid == b.pod_uid && a.rank == b.rank;
+  return a.attempt == b.attempt && a.generation == b.generation && a.pod_uid == b.pod_uid &&
+         a.rank == b.rank;
 }
 
 }  // namespace
@@ -25,8 +27,10 @@ void Gang::decide() {
       prepare_commit();
     }
   }
+  if (stage_ == Stage::kReforming && is_committed()) enter_running();
+  if (stage_ == Stage::kRunning) send_peers();
+  if (is_reforming()) drive_reform();
   if (stage_ == Stage::kRunning) {
-    send_peers();
     drive_requests();
   }
   if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) drive_checkpoints();
@@ -48,7 +52,7 @@ bool Gang::has_finished() const {
 
 void Gang::on_record(std::uint64_t read_id) {
   const std::int64_t newest = std::max(ctx_.record->spec.attempt, ctx_.record->status.attempt);
-  if (newest > ctx_.id.attempt) {
+  if (newest > ctx_.id.attempt && !is_mutant(Mutant::kB40OldAttemptStays)) {
     end(StopReason::kStale, false, "attempt " + std::to_string(newest) + " has begun");
   }
   // An attempt that is only asked for has no gang yet, and gets none while this pod lives; what is
@@ -58,7 +62,7 @@ void Gang::on_record(std::uint64_t read_id) {
   if (read_id < publishing_->read_id) return;
   // The fence before the manifest: still our attempt, our generation, our leadership.
   const bool is_ours =
-      ctx_.is_leader() && proposal_ && ctx_.record->status.generation == proposal_->generation;
+      ctx_.is_leader() && ctx_.record->status.generation == publishing_->generation;
   if (!is_ours) {
     ctx_.note("publication_refused", "the record has moved on", true);
     publishing_.reset();
@@ -67,7 +71,7 @@ void Gang::on_record(std::uint64_t read_id) {
   publishing_->is_sent = true;
   if (publishing_->shards.empty()) publishing_->shards = ledger_.take(publishing_->step);
   const std::vector<ShardDone>& shards = publishing_->shards;
-  ctx_.act(PublishCheckpoint{publishing_->step, ctx_.id.attempt, ctx_.record->status.generation,
+  ctx_.act(PublishCheckpoint{publishing_->step, ctx_.id.attempt, publishing_->generation,
                              static_cast<int>(shards.size()), shards.front().manifest_json, shards,
                              ctx_.record->status.lineage});
 }
@@ -81,12 +85,12 @@ void Gang::on_record_gone(const std::string& why) {
 
 void Gang::drive_checkpoints() {
   for (const std::int64_t lost : ledger_.take_lost()) {
-    ctx_.act(DiscardCheckpoint{lost, ctx_.id.attempt, proposal_->generation});
+    ctx_.act(DiscardCheckpoint{lost, ctx_.id.attempt, generation_});
   }
   const auto step = ledger_.publishable();
   if (publishing_ && !publishing_->retry_at) return;
   if (step) {  // newer than one that waits for another try
-    publishing_ = Publishing{*step, writer_.ask_for_record()};
+    publishing_ = Publishing{*step, generation_, writer_.ask_for_record()};
   } else if (publishing_ && ctx_.now.steady >= *publishing_->retry_at) {
     publishing_->retry_at.reset();
     publishing_->is_sent = false;
@@ -111,7 +115,8 @@ void Gang::on_published(const PublishDone& done) {
   if (!publishing_ || !publishing_->is_sent || publishing_->step != done.step) return;
   if (!done.error.empty()) {
     ctx_.note("checkpoint_failed", "step " + std::to_string(done.step) + ": " + done.error, true);
-    if (++publishing_->tries < ctx_.timings.save_tries) {
+    const bool is_current = publishing_->generation == generation_;
+    if (is_current && ++publishing_->tries < ctx_.timings.save_tries) {
       publishing_->retry_at =
           ctx_.now.steady + ctx_.timings.save_retry_first * (1 << (publishing_->tries - 1));
       return;
@@ -155,6 +160,7 @@ void Gang::note_checkpoint_failure(std::int64_t step, const std::string& why) {
 
 void Gang::drive_requests() {
   const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  if (is_reforming()) return;  // then it can save again
   if (spec.is_stopping) {
     end(StopReason::kSuspended, true, "the job is suspended");
     return;
@@ -168,13 +174,25 @@ void Gang::drive_requests() {
 // ---- the end
 
 void Gang::fail_gang(api::Failure failure) {
+  const std::string why = failure.pod + ": " + failure.message;
+  remember(std::move(failure));
+  end(StopReason::kFailed, false, why);
+}
+
+void Gang::remember(api::Failure failure) {
   // Another launcher's words must not be able to make the record unwritable.
   if (std::cmp_greater(failure.message.size(), api::kMessageBytesMax))
     failure.message = "(message too long)";
+  failure.generation = generation_;
   if (std::cmp_greater(failure.log_tail.size(), api::kLogTailBytesMax)) failure.log_tail.clear();
-  const std::string why = failure.pod + ": " + failure.message;
   failures_.push_back(std::move(failure));
-  end(StopReason::kFailed, false, why);
+}
+
+// What the gang has outlived is no cause of its end.
+bool Gang::has_culprit() const {
+  return std::ranges::any_of(failures_, [this](const api::Failure& failure) {
+    return failure.generation == generation_ && failure.cause != "Victim";
+  });
 }
 
 void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
@@ -198,10 +216,10 @@ void Gang::drive_end() {
   // Once another attempt is asked for, the API server takes no word of this one.
   const bool is_written =
       is_superseded() || (writer_.is_free() && desired() == ctx_.record->status);
+  const bool has_failed = std::ranges::any_of(
+      failures_, [this](const api::Failure& failure) { return failure.generation == generation_; });
   const bool knows_culprit =
-      failures_.empty() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait ||
-      std::ranges::any_of(failures_,
-                          [](const api::Failure& failure) { return failure.cause != "Victim"; });
+      !has_failed || has_culprit() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait;
   const bool is_settled = have_left && !publishing_ && is_written && knows_culprit;
   if (is_void || is_settled || ctx_.now.steady >= end_deadline_) stage_ = Stage::kDone;
 }
@@ -216,11 +234,9 @@ api::WorkerGroupStatus Gang::desired() const {
   next.checkpoint_done = std::max(next.checkpoint_done, checkpoint_done_);
   next.is_finished = next.is_finished || wants_finished_;
   // Victims are only of interest when nobody turns out to be the cause.
-  const bool has_culprit = std::ranges::any_of(
-      failures_, [](const api::Failure& failure) { return failure.cause != "Victim"; });
   const bool is_waiting = ctx_.now.steady - ended_at_ < ctx_.timings.culprit_wait;
   for (const api::Failure& failure : failures_) {
-    if (failure.cause == "Victim" && (has_culprit || is_waiting)) continue;
+    if (failure.cause == "Victim" && (has_culprit() || is_waiting)) continue;
     const bool is_known = std::ranges::any_of(
         next.failures, [&](const api::Failure& known) { return is_same(known, failure); });
     if (!is_known) next.failures.push_back(failure);

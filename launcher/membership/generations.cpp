@@ -10,9 +10,9 @@ namespace {
 
 // The highest step among the reports that `counts`.
 template <typename Predicate>
-std::optional<Holding> best(std::span<const Parked> reports, Predicate counts) {
+std::optional<Holding> best(std::span<const ParkedReport> reports, Predicate counts) {
   std::optional<Holding> found;
-  for (const Parked& report : reports) {
+  for (const ParkedReport& report : reports) {
     if (report.held.generation == 0 || !counts(report)) continue;
     if (!found || report.held.step > found->step) found = report.held;
   }
@@ -40,28 +40,29 @@ bool is_on_line(const Holding& held, std::span<const api::LineageEntry> line) {
   });
 }
 
-NextStart next_start(const GenerationStart& newest, std::span<const Parked> reports,
+NextStart next_start(const GenerationStart& newest, std::span<const ParkedReport> reports,
                      bool is_all_accounted) {
-  const auto newest_held = best(reports, [&](const Parked& report) {
+  const auto newest_held = best(reports, [&](const ParkedReport& report) {
     return report.is_member && report.held.generation == newest.generation;
   });
   if (is_mutant(Mutant::kB36HighestStep)) {
-    const auto highest = best(reports, [](const Parked&) { return true; });
+    const auto highest = best(reports, [](const ParkedReport&) { return true; });
     if (highest) return {Source::kMemory, highest->generation, highest->step};
   }
   if (newest_held) return {Source::kMemory, newest.generation, newest_held->step};
   // Not one step was made in it, for certain: what it started from is still the newest.
-  const bool is_hollow = std::ranges::any_of(
-      reports, [](const Parked& report) { return report.is_member && report.has_never_held; });
+  const bool is_hollow = std::ranges::any_of(reports, [](const ParkedReport& report) {
+    return report.is_member && report.has_never_held;
+  });
   if (is_hollow && newest.base == 0) return {Source::kStorage, 0, newest.step};
   if (is_hollow || is_mutant(Mutant::kB36HollowUnproven)) {
-    const auto base_held = best(reports, [&](const Parked& report) {
+    const auto base_held = best(reports, [&](const ParkedReport& report) {
       return report.is_base_member && report.held.generation == newest.base;
     });
     if (base_held) return {Source::kMemory, newest.base, base_held->step};
   }
   if (!is_all_accounted && !is_mutant(Mutant::kB36SilentIsEmpty)) return {};
-  const auto older = best(reports, [](const Parked& report) { return report.is_on_line; });
+  const auto older = best(reports, [](const ParkedReport& report) { return report.is_on_line; });
   return older ? NextStart{Source::kStorage, older->generation, older->step}
                : NextStart{Source::kStorage, 0, 0};
 }

@@ -54,7 +54,7 @@ bool is_on_line(const Holding& held, std::span<const api::LineageEntry> line);
 // ---- who commits
 
 // A parked member, as it reported. A member that is not heard has no report.
-struct Parked {
+struct ParkedReport {
   bool is_member = false;       // of the newest generation, with the same (uid, start)
   bool is_base_member = false;  // of the generation that the newest one goes on from
   // One of its processes surely never held the newest generation's start state, and by the promise
@@ -80,7 +80,7 @@ struct NextStart {
 
 // `is_all_accounted`: every member of the newest generation and of its base has reported, or is out
 // of spec.pods (the operator has voided what it held).
-NextStart next_start(const GenerationStart& newest, std::span<const Parked> reports,
+NextStart next_start(const GenerationStart& newest, std::span<const ParkedReport> reports,
                      bool is_all_accounted);
 
 }  // namespace pawl::membership

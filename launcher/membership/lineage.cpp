@@ -5,9 +5,10 @@
 namespace pawl::membership {
 
 std::vector<api::LineageEntry> extend_lineage(std::vector<api::LineageEntry> lineage,
-                                              const api::LineageEntry& entry) {
-  std::erase_if(lineage,
-                [&](const api::LineageEntry& old) { return old.start_step > entry.start_step; });
+                                              const api::LineageEntry& entry, std::int64_t base) {
+  std::erase_if(lineage, [&](const api::LineageEntry& old) {
+    return old.start_step > entry.start_step || (base > 0 && old.generation > base);
+  });
   lineage.push_back(entry);
   std::vector<api::LineageEntry> kept;
   for (std::size_t i = 0; i < lineage.size(); ++i) {

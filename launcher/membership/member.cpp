@@ -61,8 +61,13 @@ void Member::on_message(const Message& message) {
   } else if (const auto* stop = std::get_if<StopGang>(&message)) {
     on_stop_gang(*stop);
   } else if (std::holds_alternative<AskCheckpoint>(message)) {
-    if (!is_welcomed_ || is_stopping()) return;
-    for (int i = 0; i < ctx_.id.processes; ++i) ctx_.act(TellProcess{i, channel::CheckpointNow{}});
+    if (is_stopping()) return;
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      if (processes_[i].is_working)
+        ctx_.act(TellProcess{static_cast<int>(i), channel::CheckpointNow{}});
+    }
+  } else if (const auto* park = std::get_if<Park>(&message)) {
+    on_park(*park);
   } else if (const auto* published = std::get_if<Published>(&message)) {
     ctx_.note("checkpoint_published", "step " + std::to_string(published->step));
   } else if (std::holds_alternative<Goodbye>(message)) {
@@ -88,16 +93,21 @@ void Member::give_up(int code, const std::string& why) {
   begin_stop(code, false, why);
 }
 
-// Rule 4: entered only when it was shown the committed record and finds itself in it.
+// Rules 2 and 4: entered only when it was shown the committed record and finds itself in it, and
+// once, and never after a promise not to.
 void Member::on_commit(const Commit& commit) {
   const api::WorkerGroupStatus& status = commit.group.status;
   const auto me = std::ranges::find(status.members, ctx_.id.self, &api::Member::ref);
-  if (is_stopping() || commit_ || status.attempt != ctx_.id.attempt || !status.leader ||
-      me == status.members.end()) {
+  if (is_stopping() || !standing_.may_enter(status.generation) ||
+      status.attempt != ctx_.id.attempt || !status.leader || me == status.members.end()) {
     ctx_.note("commit_ignored", "generation " + std::to_string(status.generation), true);
     return;
   }
   commit_ = commit;
+  peers_.reset();
+  parking_.reset();
+  own_loss_.reset();
+  standing_.enter(status.generation);
   member_rank_ = me->rank;
   ctx_.act(SetReady{true});
   ctx_.note("generation_entered", "generation " + std::to_string(status.generation) + ", member " +
@@ -146,7 +156,12 @@ std::vector<channel::PeerAddress> Member::neighbours_of(int rank) const {
 }
 
 void Member::welcome() {
-  if (!commit_ || is_stopping() || (is_native() && !peers_)) return;
+  if (!commit_ || is_stopping() || !standing_.is_bound() || (is_native() && !peers_)) return;
+  if (is_source_lost()) {
+    standing_.promise(standing_.entered());
+    link_.send(Broken{standing_.entered(), "the state to go on from is lost"});
+    return;
+  }
   const api::WorkerGroupStatus& status = commit_->group.status;
   channel::Welcome welcome{
       .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,
@@ -155,11 +170,15 @@ void Member::welcome() {
       .start_step = status.start_step,
       .load_uri = commit_->load_uri,
       .key = commit_->key,
-      .checkpoint_seconds = ctx_.id.checkpoint_seconds};
+      .checkpoint_seconds = ctx_.id.checkpoint_seconds,
+      .base_generation = status.base_generation,
+      .source_rank = commit_->source_rank,
+      .can_park = is_native()};
   for (int i = 0; i < ctx_.id.processes; ++i) {
     Process& process = processes_[static_cast<std::size_t>(i)];
-    if (!process.hello || process.is_welcomed) continue;
-    process.is_welcomed = is_welcomed_ = true;
+    if (!process.hello || process.is_working || !process.is_running) continue;
+    process.is_working = true;
+    process.welcomed_in = status.generation;
     welcome.rank = rank_of(i);
     welcome.local_rank = i;
     welcome.peers = neighbours_of(welcome.rank);
@@ -175,6 +194,8 @@ void Member::on_process_said(const ProcessSaid& said) {
     if (!is_native()) welcome();
   } else if (const auto* sealed = std::get_if<channel::Sealed>(&said.message)) {
     on_sealed(said.local_rank, *sealed);
+  } else if (const auto* parked = std::get_if<channel::Parked>(&said.message)) {
+    on_parked(said.local_rank, *parked);
   } else if (const auto* step = std::get_if<channel::Report>(&said.message)) {
     if (rank_of(said.local_rank) != 0) return;
     if (!step->note.empty()) ctx_.note("trainer_note", step->note);
@@ -231,7 +252,8 @@ void Member::retry_writes() {
 void Member::on_shard_written(const ShardWritten& written) {
   const auto write = std::ranges::find_if(writes_, [&](const Write& one) {
     return !one.retry_at && one.shard.local_rank == written.local_rank &&
-           one.shard.buffer == written.buffer;
+           one.shard.buffer == written.buffer && one.shard.step == written.shard.step &&
+           one.shard.generation == written.shard.generation;
   });
   if (write == writes_.end()) return;
   if (!written.error.empty() && write->tries < ctx_.timings.save_tries) {
@@ -249,7 +271,8 @@ void Member::on_shard_written(const ShardWritten& written) {
     return;
   }
   ctx_.note("shard_write_failed", written.error, true);
-  link_.send(ShardFailed{written.shard.rank, written.shard.step, written.error});
+  link_.send(
+      ShardFailed{written.shard.rank, written.shard.generation, written.shard.step, written.error});
 }
 
 }  // namespace pawl::membership

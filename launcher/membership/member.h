@@ -1,6 +1,6 @@
-// One member of a gang, in every launcher: joins the leader, enters the generation that it is
-// shown, runs the local processes, hands their shards to storage, and leaves with the exit code
-// that tells the operator why. Pure; owned by Membership.
+// One member of a gang, in every launcher: joins the leader, enters the generations that it is
+// shown, runs the local processes, brings them to rest between two generations, hands their shards
+// to storage, and leaves with the exit code that tells the operator why. Pure; owned by Membership.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launcher/membership/context.h"
+#include "launcher/membership/generations.h"
 #include "launcher/membership/leader_link.h"
 
 namespace pawl::membership {
@@ -37,9 +38,19 @@ class Member {
 
  private:
   struct Process {
-    bool is_running = false, is_welcomed = false;
+    bool is_running = false;
+    bool is_working = false;       // in the generation that was entered; else it is at rest
+    Holding held;                  // of a process at rest
+    std::int64_t welcomed_in = 0;  // the newest generation, this process or one that it replaced
+    std::string killed_why;        // by us
     std::optional<int> exit_code;
     std::optional<api::channel::Hello> hello;
+  };
+  // A report that the leader wants.
+  struct Parking {
+    std::int64_t generation = 0;
+    SteadyPoint deadline{};
+    bool is_reported = false;
   };
 
   struct Write {
@@ -49,6 +60,15 @@ class Member {
   };
 
   void on_commit(const Commit& commit);
+  void on_parked(int local_rank, const api::channel::Parked& parked);
+  void on_park(const Park& park);
+  void drive_parking();
+  void tell_parked();
+  // What the others go on from is gone since it was reported.
+  bool is_source_lost() const;
+  bool can_outlive(const ProcessExited& exited) const;
+  void outlive(const ProcessExited& exited);
+  api::Failure failure_of(const ProcessExited& exited) const;
   void on_stop_gang(const StopGang& stop);
   void on_refused(const Refused& refused);
   void on_sealed(int local_rank, const api::channel::Sealed& sealed);
@@ -74,9 +94,11 @@ class Member {
   std::optional<Commit> commit_;
   std::optional<Peers> peers_;
   int member_rank_ = -1;
-  bool is_welcomed_ = false, is_ready_told_ = false;
-  int ready_told_on_ = 0;      // which Join the leader got it after
-  std::vector<Write> writes_;  // sealed, and neither stored nor given up
+  Standing standing_;
+  std::optional<Parking> parking_;
+  std::optional<api::Failure> own_loss_;  // of a process, until the gang has outlived it
+  int ready_told_on_ = 0;                 // which Join the leader got it after
+  std::vector<Write> writes_;             // sealed, and neither stored nor given up
   std::optional<api::channel::Report> unsent_report_;
   SteadyPoint report_sent_{};
 

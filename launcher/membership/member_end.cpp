@@ -11,12 +11,13 @@ namespace channel = api::channel;
 
 void Member::on_process_exited(const ProcessExited& exited) {
   Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
-  process.is_running = false;
+  if (exited.exit_code != 0 && !exited.was_told && can_outlive(exited)) return outlive(exited);
+  process.is_running = process.is_working = false;
   process.exit_code = exited.exit_code;
   if (exited.exit_code != 0 && !exited.was_told) fail_own(exited);
 }
 
-void Member::fail_own(const ProcessExited& exited) {
+api::Failure Member::failure_of(const ProcessExited& exited) const {
   // 75 says "not my fault": a peer or the network failed under it.
   const bool is_victim = exited.exit_code == api::kExitRetry;
   api::Failure failure{
@@ -25,9 +26,10 @@ void Member::fail_own(const ProcessExited& exited) {
       .node = ctx_.id.node,
       .pod_uid = ctx_.id.self.uid,
       .exit_code = exited.exit_code,
-      .cause = is_victim            ? "Victim"
-               : exited.signal != 0 ? "Signal"
-                                    : "Error",
+      .cause = is_victim                 ? "Victim"
+               : exited.is_out_of_memory ? "OOM"
+               : exited.signal != 0      ? "Signal"
+                                         : "Error",
       .message = "rank " + std::to_string(rank_of(exited.local_rank)) +
                  (exited.signal != 0 ? " was killed by signal " + std::to_string(exited.signal)
                                      : " exited with code " + std::to_string(exited.exit_code)),
@@ -35,7 +37,15 @@ void Member::fail_own(const ProcessExited& exited) {
       .attempt = ctx_.id.attempt,
       .time = ctx_.now.wall};
   if (exited.signal != 0) failure.signal = exited.signal;
+  const std::string& killed_why =
+      processes_[static_cast<std::size_t>(exited.local_rank)].killed_why;
+  if (!killed_why.empty()) failure.message += ": " + killed_why;
   if (!exited.message.empty()) failure.message += ": " + exited.message;
+  return failure;
+}
+
+void Member::fail_own(const ProcessExited& exited) {
+  api::Failure failure = failure_of(exited);
   ctx_.note("process_failed", failure.message, true);
   if (has_own_failure_) return;
   has_own_failure_ = true;
@@ -65,6 +75,10 @@ void Member::on_stop_gang(const StopGang& stop) {
 
 void Member::end_as_victim(const std::string& why) {
   if (is_stopping()) return;
+  if (own_loss_) {  // which the gang has not outlived
+    ctx_.act(WriteTermination{*own_loss_});
+    return begin_stop(own_loss_->exit_code.value_or(api::kExitUser), false, why);
+  }
   ctx_.act(WriteTermination{api::Failure{.rank = rank_of(0),
                                          .pod = ctx_.id.pod,
                                          .node = ctx_.id.node,
@@ -88,7 +102,9 @@ void Member::begin_stop(int code, bool is_saving, const std::string& why) {
 
 void Member::stop_processes(bool is_saving) {
   const auto& timings = ctx_.timings;
-  const bool can_be_told = is_saving && is_native() && is_welcomed_;
+  const bool can_be_told =
+      is_saving && is_native() &&
+      std::ranges::any_of(processes_, [](const Process& process) { return process.is_working; });
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i].is_running || !can_be_told) continue;
     ctx_.act(TellProcess{static_cast<int>(i), channel::Stop{.is_saving = true}});
@@ -120,6 +136,7 @@ void Member::on_tick() {
 void Member::decide() {
   if (is_through_) return;
   tell_ready();
+  drive_parking();
   const auto loss = link_.take_loss();
   const bool are_gone = are_all([](const Process& process) { return !process.is_running; });
   if (is_stopping()) {

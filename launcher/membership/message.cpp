@@ -45,6 +45,15 @@ void from_field(const json& text, api::channel::Report& report) {
     report = std::get<api::channel::Report>(*decoded);
   }
 }
+json to_field(const std::vector<Holding>& held) {
+  json list = json::array();
+  for (const Holding& one : held) list.push_back({one.generation, one.step});
+  return list;
+}
+void from_field(const json& text, std::vector<Holding>& held) {
+  for (const json& one : text)
+    held.push_back({one.at(0).get<std::int64_t>(), one.at(1).get<std::int64_t>()});
+}
 json to_field(const StopReason& reason) { return stop_reason_name(reason); }
 void from_field(const json& text, StopReason& reason) {
   for (const StopReason known : {StopReason::kSuspended, StopReason::kDrained, StopReason::kFailed,
@@ -76,6 +85,7 @@ void fields(M& m, V&& visit) {
     visit("report", m.report);
   } else if constexpr (Is<M, ShardDone>) {
     visit("rank", m.rank);
+    visit("generation", m.generation);
     visit("step", m.step);
     visit("file", m.file);
     visit("bytes", m.bytes);
@@ -84,10 +94,21 @@ void fields(M& m, V&& visit) {
     visit("manifest", m.manifest_json);
   } else if constexpr (Is<M, ShardFailed>) {
     visit("rank", m.rank);
+    visit("generation", m.generation);
     visit("step", m.step);
     visit("why", m.why);
-  } else if constexpr (Is<M, Exit>) {
+  } else if constexpr (Is<M, Exit> || Is<M, ProcessLost>) {
     visit("failure", m.failure);
+  } else if constexpr (Is<M, Broken>) {
+    visit("generation", m.generation);
+    visit("why", m.why);
+  } else if constexpr (Is<M, Parked>) {
+    visit("generation", m.generation);
+    visit("held", m.held);
+    visit("neverHeld", m.has_never_held);
+    visit("ended", m.has_ended);
+  } else if constexpr (Is<M, Park>) {
+    visit("generation", m.generation);
   } else if constexpr (Is<M, Refused>) {
     visit("why", m.why);
     visit("final", m.is_final);
@@ -97,6 +118,7 @@ void fields(M& m, V&& visit) {
     visit("masterPort", m.master_port);
     visit("key", m.key);
     visit("loadUri", m.load_uri);
+    visit("sourceRank", m.source_rank);
   } else if constexpr (Is<M, Peers>) {
     visit("addresses", m.addresses);
   } else if constexpr (Is<M, StopGang>) {
@@ -117,6 +139,10 @@ constexpr const char* name_of() {
   if constexpr (Is<M, ShardFailed>) return "shard_failed";
   if constexpr (Is<M, Leaving>) return "leaving";
   if constexpr (Is<M, Exit>) return "exit";
+  if constexpr (Is<M, ProcessLost>) return "process_lost";
+  if constexpr (Is<M, Broken>) return "broken";
+  if constexpr (Is<M, Parked>) return "parked";
+  if constexpr (Is<M, Park>) return "park";
   if constexpr (Is<M, Finished>) return "finished";
   if constexpr (Is<M, Left>) return "left";
   if constexpr (Is<M, Refused>) return "refused";

@@ -1,7 +1,11 @@
 // What launchers of one gang say to each other over their TLS connections: one JSON object a frame,
 // field "type" = the struct's name in snake_case. A member's own messages to a leader in the same
 // launcher take the same way, without the wire. Unknown types are ignored, so that both sides can
-// grow (the full protocol adds reports for a change). Pure.
+// grow. Pure.
+//
+// A change (design §5, rules 2 and 3): a member tells of it (ProcessLost, Broken), the leader asks
+// all for a report (Park), each brings its processes to rest and reports what they hold (Parked),
+// and the next Commit says from whose state the new generation goes on.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 #include "common/api/channel.h"
 #include "common/api/types.h"
 #include "common/base/result.h"
+#include "launcher/membership/generations.h"
 
 namespace pawl::membership {
 
@@ -37,6 +42,7 @@ struct Progress {
 };
 struct ShardDone {  // a shard of this step is on storage
   int rank = 0;
+  std::int64_t generation = 0;
   std::int64_t step = 0;
   std::string file;
   std::uint64_t bytes = 0;
@@ -46,12 +52,27 @@ struct ShardDone {  // a shard of this step is on storage
 };
 struct ShardFailed {
   int rank = 0;
+  std::int64_t generation = 0;
   std::int64_t step = 0;
   std::string why;
 };
 struct Leaving {};  // told to go (SIGTERM): here the whole gang stops
 struct Exit {       // a process failed; the first cause of the end of this attempt
   api::Failure failure;
+};
+struct ProcessLost {  // it was killed, with the state that it held; its launcher starts another
+  api::Failure failure;
+};
+struct Broken {  // a process has parked by itself: a collective failed under it
+  std::int64_t generation = 0;
+  std::string why;
+};
+struct Parked {                 // answers Park; until the next commit it holds that much
+  std::int64_t generation = 0;  // promised: no process of this member enters it or an older one
+  std::vector<Holding> held;    // by local rank
+  // One of its processes surely never held the start state of that generation.
+  bool has_never_held = false;
+  bool has_ended = false;  // one of its processes has trained to the end already
 };
 struct Finished {};  // all local processes exited 0, all their shards are reported
 struct Left {};      // after a StopGang: processes gone, shards reported, nothing more will come
@@ -67,6 +88,7 @@ struct Commit {  // the committed record, shown to each member
   std::uint16_t master_port = 0;
   std::string key;       // hex; of this generation's data plane
   std::string load_uri;  // folder of the checkpoint to start from, "" = fresh
+  int source_rank = -1;  // feeds the ranks that lack the base generation's state
 };
 struct Peers {
   std::vector<std::string> addresses;  // of every process, by rank
@@ -77,6 +99,9 @@ struct StopGang {
   bool is_saving = false;
   std::string why;
 };
+struct Park {
+  std::int64_t generation = 0;  // the newest that the leader has read
+};
 struct AskCheckpoint {};
 struct Published {
   std::int64_t step = 0;
@@ -86,9 +111,9 @@ struct Goodbye {};  // is_finished stands in the record
 // ---- both ways
 struct Heartbeat {};
 
-using Message =
-    std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit, Finished, Left,
-                 Refused, Commit, Peers, StopGang, AskCheckpoint, Published, Goodbye, Heartbeat>;
+using Message = std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit,
+                             ProcessLost, Broken, Parked, Finished, Left, Refused, Commit, Peers,
+                             StopGang, Park, AskCheckpoint, Published, Goodbye, Heartbeat>;
 
 std::string encode(const Message& message);
 // Invalid for text that is no message; NotFound for a type that this version does not know.

@@ -154,6 +154,7 @@ Result<ShardDone> Saver::Impl::write_one(const WriteShard& wanted, const os::Fd&
   PAWL_TRY(info,
            checkpoint::write_shard(*opened, id, wanted.rank, wanted.world_size, mapping.bytes()));
   return ShardDone{.rank = wanted.rank,
+                   .generation = wanted.generation,
                    .step = wanted.step,
                    .file = info.file,
                    .bytes = info.bytes,
@@ -169,6 +170,7 @@ void Saver::Impl::write(const WriteShard& wanted, const os::Fd& buffer) {
     written.shard = std::move(*done);
   } else {
     written.shard.rank = wanted.rank;
+    written.shard.generation = wanted.generation;
     written.shard.step = wanted.step;
     written.error = done.error().message;
   }

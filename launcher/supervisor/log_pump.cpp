@@ -56,6 +56,8 @@ class LogPump::Impl {
     streams_.push_back({local_rank, std::move(pipe), is_err, {}});
   }
   void set_first_rank(int rank) { first_rank_ = rank; }
+  // Another process has this rank now.
+  void forget_tail(int local_rank) { tails_.erase(local_rank); }
   std::string tail(int local_rank) {
     for (Stream& stream : streams_) {
       if (stream.local_rank == local_rank) drain(stream);
@@ -167,6 +169,7 @@ Result<std::unique_ptr<LogPump>> LogPump::start(bool prefixes, int out, int err)
 void LogPump::add(int local_rank, os::Fd out, os::Fd err) {
   auto pipes = std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(out), std::move(err));
   impl_->post([impl = impl_.get(), local_rank, pipes] {
+    impl->forget_tail(local_rank);
     impl->add(local_rank, std::move(pipes->first), false);
     impl->add(local_rank, std::move(pipes->second), true);
   });

@@ -1,12 +1,14 @@
 #include "launcher/supervisor/supervisor.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <csignal>
 #include <utility>
 
 #include "common/api/contract.h"
 #include "launcher/supervisor/error_file.h"
+#include "launcher/supervisor/oom.h"
 
 namespace pawl::launcher {
 namespace {
@@ -16,7 +18,11 @@ constexpr std::chrono::milliseconds kTailWait{500};
 
 Supervisor::Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox,
                        std::unique_ptr<LogPump> logs, Events events)
-    : clock_(clock), inbox_(std::move(inbox)), logs_(std::move(logs)), events_(std::move(events)) {}
+    : clock_(clock),
+      inbox_(std::move(inbox)),
+      logs_(std::move(logs)),
+      events_(std::move(events)),
+      oom_kills_(oom_kills()) {}
 
 Supervisor::~Supervisor() {
   for (const auto& [local_rank, process] : processes_) {
@@ -26,6 +32,8 @@ Supervisor::~Supervisor() {
 
 Status Supervisor::start(int local_rank, const SpawnOptions& options,
                          const std::string& error_file) {
+  // What the one before it wrote there is not this one's.
+  if (!error_file.empty()) ::unlink(error_file.c_str());
   PAWL_TRY(spawned, spawn(options));
   Process process;
   process.pid = spawned.pid;
@@ -51,6 +59,11 @@ void Supervisor::stop_all(std::chrono::milliseconds grace) {
   }
   const SteadyPoint kill_at = clock_.steady_now() + grace;
   kill_at_ = kill_at_ ? std::min(*kill_at_, kill_at) : kill_at;
+}
+
+void Supervisor::kill(int local_rank) {
+  const auto found = processes_.find(local_rank);
+  if (found != processes_.end() && found->second.is_running) signal_group(found->second, SIGKILL);
 }
 
 void Supervisor::mark_told(int local_rank) {
@@ -89,6 +102,9 @@ void Supervisor::on_ended(int local_rank, int status) {
   if (WIFSIGNALED(status)) {
     exited.signal = WTERMSIG(status);
     exited.exit_code = 128 + exited.signal;
+    const std::int64_t kills = oom_kills();
+    exited.is_out_of_memory = exited.signal == SIGKILL && kills > oom_kills_;
+    oom_kills_ = kills;
   } else {
     exited.exit_code = WEXITSTATUS(status);
   }

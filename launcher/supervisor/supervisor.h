@@ -34,6 +34,8 @@ class Supervisor {
   Status start(int local_rank, const SpawnOptions& options, const std::string& error_file);
   void set_first_rank(int rank) { logs_->set_first_rank(rank); }
   void stop_all(std::chrono::milliseconds grace);
+  // At once; its end is reported as of one that anybody killed.
+  void kill(int local_rank);
   // The process was asked to stop by other means: its exit is then no failure of its own.
   void mark_told(int local_rank);
   void forward(int signal);
@@ -61,6 +63,7 @@ class Supervisor {
   Events events_;
   std::map<int, Process> processes_;
   std::optional<SteadyPoint> kill_at_;
+  std::int64_t oom_kills_;  // seen so far
 };
 
 }  // namespace pawl::launcher

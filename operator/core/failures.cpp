@@ -155,6 +155,7 @@ std::optional<Evidence> read_report(const Pass& pass) {
   if (pass.report == nullptr) return std::nullopt;
   for (const Failure& failure : pass.report->failures) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
+    if (is_outlived(pass, failure)) continue;
     Evidence out;
     out.failure = failure;
     use_known_cause(out.failure);
@@ -216,7 +217,8 @@ void merge_report(const Pass& pass, std::vector<Evidence>& all) {
 std::optional<TimePoint> culprit_deadline(const Pass& pass) {
   if (pass.pods.active == 0) return std::nullopt;
   const auto& last = pass.job.status.last_failure;
-  const bool is_noted = last && last->attempt == pass.job.status.attempt && last->time;
+  const bool is_noted =
+      last && last->attempt == pass.job.status.attempt && last->time && !is_outlived(pass, *last);
   return (is_noted ? *last->time : pass.now) + pass.policy.culprit_wait;
 }
 
@@ -230,6 +232,11 @@ bool is_only_silent(const Pass& pass, const Failure& failure) {
 }
 
 }  // namespace
+
+bool is_outlived(const Pass& pass, const Failure& failure) {
+  return pass.report != nullptr && failure.generation > 0 &&
+         failure.attempt == pass.job.status.attempt && failure.generation < pass.report->generation;
+}
 
 std::optional<Loss> find_loss(const Pass& pass) {
   std::vector<Evidence> all = collect(pass);

@@ -31,6 +31,9 @@ struct Loss {
 // Nothing if every member of the attempt is there, or has succeeded.
 std::optional<Loss> find_loss(const Pass& pass);
 
+// The gang has formed anew without leaving memory since it happened.
+bool is_outlived(const Pass& pass, const api::Failure& failure);
+
 // "rank 1 (pod a-1-1-0 on node b) ended with exit code 1"
 std::string sentence(const api::Failure& failure);
 

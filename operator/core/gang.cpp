@@ -254,6 +254,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   spec.min_members = spec.target_members = pass.job.spec.replicas;
   spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
   spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
+  spec.is_in_place = is_in_place(pass);
   spec.report_seconds = pass.policy.report_seconds;
   for (int slot = 0; slot < pass.job.spec.replicas; ++slot) {
     spec.pods.push_back({slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, slot});

@@ -46,6 +46,20 @@ Verdict judge(const Pass& pass, const Loss& loss) {
   return {};
 }
 
+bool is_in_place(const Pass& pass) {
+  const TrainingJobSpec& spec = pass.job.spec;
+  if (spec.runtime_kind != RuntimeKind::kNative || spec.max_restarts == 0) return false;
+  constexpr int kSignalsMax = 31;
+  for (int signal = 1; signal <= kSignalsMax; ++signal) {
+    const Loss killed{
+        .kind = LossKind::kFault,
+        .failure = {.exit_code = 128 + signal, .signal = signal, .cause = cause::kSignal}};
+    const RuleAction action = judge(pass, killed).action;
+    if (action == RuleAction::kFail || action == RuleAction::kReplaceNode) return false;
+  }
+  return true;
+}
+
 bool exclude_node(Pass& pass, const Failure& failure) {
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   const bool is_known = std::ranges::find(nodes, failure.node, &ExcludedNode::name) != nodes.end();

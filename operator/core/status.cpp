@@ -99,6 +99,24 @@ void judge_checkpoints(Pass& pass) {
   set_condition(pass, condition::kCheckpointHealthy, "True", "Saved", "checkpoints are saved");
 }
 
+// What the gang has outlived is told once, and is no reason to do anything.
+void tell_outlived(Pass& pass) {
+  const Failure* newest = nullptr;
+  for (const Failure& failure : pass.report->failures) {
+    if (is_outlived(pass, failure)) newest = &failure;
+  }
+  const auto& known = pass.next.last_failure;
+  const bool is_told = newest != nullptr && known && known->attempt == newest->attempt &&
+                       (known->generation == 0 || known->generation >= newest->generation);
+  if (newest == nullptr || is_told) return;
+  pass.next.last_failure = *newest;
+  const bool is_from_memory = pass.report->base_generation > 0;
+  pass.emit(true, "RecoveredInPlace",
+            sentence(*newest) + "; a new process took its place, and the gang goes on from step " +
+                std::to_string(pass.report->start_step) +
+                (is_from_memory ? ", which the others hold in memory" : ", the newest stored one"));
+}
+
 }  // namespace
 
 Difference difference_of(TrainingJobStatus before, TrainingJobStatus after) {
@@ -120,6 +138,7 @@ void copy_report(Pass& pass) {
   }
   if (pass.report->checkpoint) pass.next.checkpoint = pass.report->checkpoint;
   judge_checkpoints(pass);
+  tell_outlived(pass);
 }
 
 const Condition* find_condition(const TrainingJobStatus& status, const char* type) {

@@ -27,6 +27,9 @@ struct Verdict {
   std::string rule;  // its name; "": no rule matched
 };
 Verdict judge(const Pass& pass, const Loss& loss);
+// A gang of this job may replace a killed process by itself: no rule has another answer to a
+// signal.
+bool is_in_place(const Pass& pass);
 // False if the node cannot be excluded (not known, excluded already, or too many are).
 bool exclude_node(Pass& pass, const api::Failure& failure);
 

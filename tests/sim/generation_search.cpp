@@ -171,12 +171,12 @@ void Explorer::commit(const State& state, Mask reporters, Mask members) {
   if (candidates == 0) return;
 
   const auto line = line_below_newest(state);
-  std::array<Parked, kLaunchers> reports;
+  std::array<ParkedReport, kLaunchers> reports;
   std::size_t count = 0;
   for (int i = 0; i < kLaunchers; ++i) {
     if ((reporters & bit(i)) == 0) continue;
     const Launcher& one = state.launchers[static_cast<std::size_t>(i)];
-    Parked& report = reports[count++];
+    ParkedReport& report = reports[count++];
     report.is_member = (newest.members & bit(i)) != 0;
     report.is_base_member = (newest.base_members & bit(i)) != 0;
     report.has_never_held = one.told_never_held != 0;

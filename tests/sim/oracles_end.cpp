@@ -86,6 +86,7 @@ void Oracles::o11_what_is_over_runs_nothing(const Nodes& nodes) {
 
 // A checkpoint that is shown to others is whole.
 void Oracles::check_training(Training& training) {
+  if (!training.invented().empty()) fail("O12", training.invented());
   for (const auto& [uid, truth] : truth_.jobs) {
     for (const Published& one : training.published(uid)) {
       if (one.shards > 0 && one.shards == one.world_size) continue;

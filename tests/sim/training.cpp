@@ -26,12 +26,30 @@ void Training::enter(const std::string& job_uid, const channel::Welcome& welcome
   Gang& gang = gangs_[key];
   if (gang.is_over) return;
   gang.world_size = welcome.world_size;
-  gang.step = std::max(gang.step, welcome.start_step);
+  gang.step = gang.start_step = welcome.start_step;
+  gang.base = welcome.base_generation;
+  gang.source_rank = welcome.source_rank;
+  gang.can_park = welcome.can_park;
   gang.ranks[welcome.rank] = &rank;
-  if (std::cmp_equal(gang.ranks.size(), gang.world_size) && !gang.is_started) {
-    gang.is_started = true;
-    step_later(key);
+  if (std::cmp_equal(gang.ranks.size(), gang.world_size) && !gang.is_started) begin(key, gang);
+}
+
+// All are there: those that lack the start state are fed, or load it.
+void Training::begin(const Key& key, Gang& gang) {
+  gang.is_started = true;
+  const membership::Holding wanted{gang.base, gang.start_step};
+  for (const auto& [number, rank] : gang.ranks) {
+    const bool is_source = number == gang.source_rank;
+    if (gang.base > 0 && is_source && memory_[rank] != wanted) {
+      invented_ = "generation " + std::to_string(std::get<2>(key)) + " begins with step " +
+                  std::to_string(gang.start_step) + ", which rank " + std::to_string(number) +
+                  " does not hold";
+    }
   }
+  if (gang.base > 0 && gang.source_rank < 0) invented_ = "a generation without a source";
+  const auto generation = std::get<2>(key);
+  for (const auto& [number, rank] : gang.ranks) memory_[rank] = {generation, gang.start_step};
+  step_later(key);
 }
 
 void Training::run_alone(const std::string& job_uid, std::int64_t attempt,
@@ -59,19 +77,68 @@ std::pair<const Training::Key, Training::Gang>* Training::find(Rank& rank) {
 
 // The others are stuck in a collective: some notice by themselves, some wait to be told.
 void Training::leave(Rank& rank) {
+  memory_.erase(&rank);
   auto* entry = find(rank);
   if (entry == nullptr) return;
   Gang& gang = entry->second;
   std::erase_if(gang.ranks, [&](const auto& item) { return item.second == &rank; });
   if (gang.is_over || !gang.is_started) return;
-  gang.is_over = true;
+  break_up(gang);
   engine_.after(engine_.between(milliseconds{10}, milliseconds{3'000}), [this, key = entry->first] {
     if (engine_.random().one_in(2)) return;
     const auto ranks = gangs_[key].ranks;
     for (const auto& [number, other] : ranks) {
-      if (gangs_[key].ranks.contains(number)) other->exit_process(api::kExitRetry, 0, false);
+      if (!gangs_[key].ranks.contains(number)) continue;
+      if (gangs_[key].can_park) {
+        come_to_rest(key, number, "a rank is gone");
+      } else {
+        other->exit_process(api::kExitRetry, 0, false);
+      }
     }
   });
+}
+
+// Perhaps in the middle of a step that all have contributed to.
+void Training::break_up(Gang& gang) {
+  gang.is_over = true;
+  gang.has_half_step = engine_.random().one_in(3);
+}
+
+void Training::come_to_rest(const Key& key, int number, const std::string& why) {
+  Gang& gang = gangs_[key];
+  const auto node = gang.ranks.extract(number);
+  if (node.empty()) return;
+  Rank* rank = node.mapped();
+  membership::Holding& held = memory_[rank];
+  if (gang.is_started) {
+    const bool is_ahead = gang.has_half_step && engine_.random().one_in(2);
+    held = {std::get<2>(key), gang.step + (is_ahead ? 1 : 0)};
+  }
+  rank->say(channel::Parked{held.generation, held.step, why});
+}
+
+std::int64_t Training::generation_of(Rank& rank) {
+  const auto* entry = find(rank);
+  return entry == nullptr ? 0 : std::get<2>(entry->first);
+}
+
+void Training::park(Rank& rank, std::int64_t generation) {
+  auto* entry = find(rank);
+  if (entry == nullptr || std::get<2>(entry->first) != generation) return;
+  Gang& gang = entry->second;
+  const bool is_ending = gang.is_over && !gang.has_half_step && gang.step > gang.start_step &&
+                         gang.step >= course(std::get<0>(entry->first)).steps;
+  if (is_ending) return;  // behind the closing barrier: it ends, and well
+  if (!gang.is_over) {
+    if (gang.is_started) {
+      break_up(gang);
+    } else {
+      gang.is_over = true;
+    }
+  }
+  for (const auto& [number, one] : gang.ranks) {
+    if (one == &rank) return come_to_rest(entry->first, number, "");
+  }
 }
 
 void Training::step_later(const Key& key) {

@@ -1,6 +1,7 @@
-// A stub of the training processes: gangs that step together, seal shards, report, fail and finish;
-// and the storage where checkpoints are published. It speaks the launcher's channel as pawl-train
-// does. A gang makes a step only while all of its ranks live. One thread.
+// A stub of the training processes: gangs that step together, seal shards, report, fail, park and
+// finish; what each process holds in memory; and the storage where checkpoints are published. It
+// speaks the launcher's channel as pawl-train does. A gang makes a step only while all of its ranks
+// live and work. One thread.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "launcher/membership/action.h"
+#include "launcher/membership/generations.h"
 #include "tests/sim/engine.h"
 #include "tests/sim/knobs.h"
 #include "tests/sim/truth.h"
@@ -47,6 +49,9 @@ class Training {
   // Custom: runs by itself for the course's time.
   void run_alone(const std::string& job_uid, std::int64_t attempt, std::shared_ptr<Rank*> rank);
   void leave(Rank& rank);  // its process has ended, however
+  // By order, which is void in any other generation.
+  void park(Rank& rank, std::int64_t generation);
+  std::int64_t generation_of(Rank& rank);  // in which it works; 0: none
   void save_and_stop(Rank& rank);
   void save(Rank& rank);
 
@@ -55,6 +60,8 @@ class Training {
                                         const std::vector<api::LineageEntry>& lineage) const;
   void publish(const std::string& job_uid, const membership::PublishCheckpoint& publish);
   const std::vector<Published>& published(const std::string& job_uid) { return stored_[job_uid]; }
+  // A generation that began with a state which the rank that it named as source does not hold.
+  const std::string& invented() const { return invented_; }
 
   bool may_fail = false;        // the safety phase
   int starts_to_fail = 0;       // the next ones
@@ -65,9 +72,15 @@ class Training {
   struct Gang {
     int world_size = 1;
     std::map<int, Rank*> ranks;
-    std::int64_t step = 0;
+    std::int64_t step = 0, start_step = 0, base = 0;
+    int source_rank = -1;
     bool is_started = false, is_over = false;
+    bool can_park = false;
+    bool has_half_step = false;  // it broke while some had applied a step more
   };
+  void begin(const Key& key, Gang& gang);
+  void break_up(Gang& gang);
+  void come_to_rest(const Key& key, int number, const std::string& why);
   void step_later(const Key& key);
   void step(const Key& key);
   void seal(const Key& key, Gang& gang, int rank);
@@ -82,6 +95,8 @@ class Training {
   std::map<std::string, Course> courses_;
   std::map<Key, Gang> gangs_;
   std::map<std::string, std::vector<Published>> stored_;
+  std::map<const Rank*, membership::Holding> memory_;
+  std::string invented_;
 };
 
 }  // namespace pawl::sim

@@ -100,6 +100,8 @@ class Worker final : public Rank {
   void act(const membership::HangUp& hang_up);
   void act(const membership::SelectCheckpoint& select);
   void act(const membership::StartProcesses& start);
+  void act(const membership::RestartProcess&) { start_process(); }
+  void act(const membership::KillProcess&) { exit_process(137, 9, false); }
   void act(const membership::TellProcess& tell);
   void act(const membership::StopProcesses& stop);
   void act(const membership::WriteShard& write);
@@ -111,6 +113,7 @@ class Worker final : public Rank {
   void act(const membership::WriteTermination& write);
   void act(const membership::Note& note);
   void act(const membership::Leave& leave);
+  void start_process();
   void read_record();
   void on_read(std::uint64_t id, const kube::HttpRequest& request,
                const Result<kube::HttpResponse>& response);

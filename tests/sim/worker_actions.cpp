@@ -185,7 +185,9 @@ void Worker::act(const SelectCheckpoint& select) {
             place_.engine.between(milliseconds{1}, milliseconds{500}));
 }
 
-void Worker::act(const StartProcesses&) {
+void Worker::act(const StartProcesses&) { start_process(); }
+
+void Worker::start_process() {
   has_process_ = true;
   self_ = std::make_shared<Rank*>(this);
   Training& training = place_.training;
@@ -211,6 +213,12 @@ void Worker::act(const TellProcess& tell) {
   if (!has_process_) return;
   if (const auto* welcome = std::get_if<api::channel::Welcome>(&tell.message)) {
     place_.training.enter(job_uid_, *welcome, *this);
+  } else if (std::holds_alternative<api::channel::Park>(tell.message)) {
+    const std::int64_t generation = place_.training.generation_of(*this);
+    place_.engine.after(place_.engine.between(milliseconds{1}, milliseconds{2'000}),
+                        [this, self = self_, generation] {
+                          if (*self != nullptr) place_.training.park(*this, generation);
+                        });
   } else if (std::holds_alternative<api::channel::CheckpointNow>(tell.message)) {
     place_.training.save(*this);
   } else if (std::holds_alternative<api::channel::Stop>(tell.message)) {
@@ -234,7 +242,11 @@ void Worker::act(const StopProcesses& stop) {
 
 void Worker::act(const WriteShard& write) {
   ShardWritten written{.local_rank = write.local_rank, .buffer = write.buffer};
-  written.shard = {.rank = write.rank, .step = write.step, .file = "f", .bytes = 1};
+  written.shard = {.rank = write.rank,
+                   .generation = write.generation,
+                   .step = write.step,
+                   .file = "f",
+                   .bytes = 1};
   if (write.rank == 0) written.shard.manifest_json = "{}";
   feed_soon(written, place_.engine.between(milliseconds{1}, milliseconds{1'000}));
 }

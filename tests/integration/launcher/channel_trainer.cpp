@@ -1,13 +1,15 @@
 // A training process for the tests: speaks the channel as a trainer does, counts steps instead of
 // training. Arguments: total steps, milliseconds a step, steps between checkpoints, and optionally
 // the global rank and step at which it exits 3. On Stop it seals step 1000 (all ranks the same, as
-// a real gang would agree), and exits 75.
+// a real gang would agree), and exits 75. On Park it keeps its step in memory until the next
+// generation.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,15 +36,33 @@ class Trainer {
         .data_port = static_cast<std::uint16_t>(40'000 + std::stoi(os::env("LOCAL_RANK").value())),
         .config_hash = "same"});
     while (welcome_.world_size == 0) hear(std::chrono::milliseconds{10'000});
+    while (true) {
+      if (const auto code = train()) return *code;
+      const std::int64_t generation = welcome_.generation;
+      say(Parked{.generation = generation, .step = step_});
+      while (welcome_.generation == generation) {
+        hear(std::chrono::milliseconds{10'000});
+        if (is_stopping_) return api::kExitRetry;
+      }
+    }
+  }
+
+ private:
+  // Its exit code, or nothing when it has parked.
+  std::optional<int> train() {
     std::printf("rank %d of %d starts at %lld, %zu peers, key of %zu, pid %d\n", welcome_.rank,
                 welcome_.world_size, static_cast<long long>(welcome_.start_step),
                 welcome_.peers.size(), welcome_.key.size(), ::getpid());
     std::fflush(stdout);
-    say(Buffers{.bytes = 4096});
+    if (buffers_.empty()) say(Buffers{.bytes = 4096});
     while (buffers_.empty()) hear(std::chrono::milliseconds{10'000});
-    for (std::int64_t step = welcome_.start_step + 1; step <= numbers_[0]; ++step) {
+    step_ = welcome_.start_step;
+    while (step_ < numbers_[0]) {
+      const std::int64_t step = step_ + 1;
       hear(std::chrono::milliseconds{numbers_[1]});
       if (is_stopping_) return stop();
+      if (is_parking_) return std::nullopt;
+      step_ = step;
       if (numbers_.size() > 4 && welcome_.rank == numbers_[3] && step == numbers_[4]) {
         std::fprintf(stderr, "rank %d has had enough\n", welcome_.rank);
         return 3;
@@ -55,7 +75,6 @@ class Trainer {
     return 0;
   }
 
- private:
   void say(const FromProcess& message) { (void)os::send_packet(fd_, encode(message)); }
 
   void hear(std::chrono::milliseconds wait) {
@@ -64,7 +83,11 @@ class Trainer {
     if (!*packet) return;
     const auto message = decode_to_process((*packet)->text);
     if (!message) return;
-    if (const auto* welcome = std::get_if<Welcome>(&*message)) welcome_ = *welcome;
+    if (const auto* welcome = std::get_if<Welcome>(&*message)) {
+      welcome_ = *welcome;
+      is_parking_ = false;
+    }
+    if (std::holds_alternative<Park>(*message)) is_parking_ = true;
     if (std::holds_alternative<BuffersReady>(*message)) {
       buffers_ = std::move((*packet)->fds);
       is_free_ = {true, true};
@@ -109,7 +132,8 @@ class Trainer {
   Welcome welcome_{.world_size = 0};
   std::vector<os::Fd> buffers_;
   std::array<bool, 2> is_free_{};
-  bool is_asked_ = false, is_stopping_ = false;
+  bool is_asked_ = false, is_stopping_ = false, is_parking_ = false;
+  std::int64_t step_ = 0;
 };
 
 }  // namespace

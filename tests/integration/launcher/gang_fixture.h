@@ -26,6 +26,7 @@ struct GangOptions {
   int processes = 1;
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   int report_seconds = 1;
+  bool is_in_place = false;
 };
 
 class GangFixture {

@@ -70,6 +70,36 @@ TEST_CASE("gang: two members of two processes train, checkpoint, finish", "[laun
         std::string::npos);
 }
 
+TEST_CASE("gang: a killed process is replaced beside the others, which keep their steps",
+          "[launcher]") {
+  GangFixture gang({.members = 2, .processes = 2, .is_in_place = true});
+  gang.start_all(GangFixture::trainer({300, 10, 20}));
+  REQUIRE(gang.until(has_trained));
+  const std::int64_t step = gang.record().status.progress->step;
+  const std::string output = gang.output(1);
+  const auto first = std::stoi(output.substr(output.find(" pid ") + 5));
+  REQUIRE(::kill(first, SIGKILL) == 0);
+  for (const int slot : {0, 1}) {
+    INFO(slot);
+    CHECK(gang.wait(slot) == 0);
+  }
+  const WorkerGroup record = gang.record();
+  CHECK(record.status.is_finished);
+  CHECK(record.status.generation == 2);
+  CHECK(record.status.base_generation == 1);
+  CHECK(record.status.start_step >= step);
+  CHECK(record.status.progress->step == 300);
+  REQUIRE(record.status.failures.size() == 1);
+  CHECK(record.status.failures[0].signal == SIGKILL);
+  CHECK(record.status.failures[0].generation == 1);
+  CHECK(record.status.failures[0].pod == "job-1-1-0");
+  CHECK(record.status.checkpoint->step == 300);
+  const std::string again = " of 4 starts at " + std::to_string(record.status.start_step) + ",";
+  for (const int rank : {0, 1, 2, 3}) {
+    CHECK(gang.output(rank / 2).find("rank " + std::to_string(rank) + again) != std::string::npos);
+  }
+}
+
 TEST_CASE("gang: a foreign program finds torchrun's environment", "[launcher]") {
   GangFixture gang({.members = 2, .processes = 2, .runtime = api::RuntimeKind::kTorch});
   gang.start_all({"sh", "-c",

@@ -41,6 +41,7 @@ Failure full_failure() {
           .message = "rank 3 was killed",
           .log_tail = "line 1\nline 2\n",
           .attempt = 1,
+          .generation = 6,
           .time = time_at(10)};
 }
 
@@ -143,6 +144,7 @@ WorkerGroup full_group() {
                 .checkpoint_now = 9,
                 .is_stopping = true,
                 .is_rank0_enough = true,
+                .is_in_place = true,
                 .report_seconds = 20};
   const MemberRef first{.uid = "u1", .start = "s1"}, second{.uid = "u2", .start = "s2"};
   group.status = {

@@ -12,6 +12,7 @@ GangWorld::GangWorld(const WorldOptions& wanted) : options(wanted) {
   record.spec.attempt = 1;
   record.spec.min_members = record.spec.target_members = options.launchers;
   record.spec.report_seconds = 10;
+  record.spec.is_in_place = options.is_in_place;
   for (int slot = 0; slot < options.launchers; ++slot) add_launcher(slot, true);
 }
 
@@ -158,6 +159,10 @@ void GangWorld::perform(std::size_t index, const Action& action) {
   } else if (const auto* start = std::get_if<StartProcesses>(&action)) {
     node.has_processes = true;
     node.placement = start->placement;
+  } else if (std::holds_alternative<RestartProcess>(action)) {
+    ++node.restarts;
+  } else if (std::holds_alternative<KillProcess>(action)) {
+    ++node.kills;
   } else if (const auto* tell = std::get_if<TellProcess>(&action)) {
     if (tell->local_rank == 0) node.told.push_back(tell->message);
     node.was_stopped =
@@ -166,6 +171,7 @@ void GangWorld::perform(std::size_t index, const Action& action) {
     node.was_stopped = true;
   } else if (const auto* shard = std::get_if<WriteShard>(&action)) {
     ShardDone done{.rank = shard->rank,
+                   .generation = shard->generation,
                    .step = shard->step,
                    .file = "f",
                    .manifest_json = shard->manifest_json};

@@ -19,6 +19,7 @@ struct WorldOptions {
   int processes = 1;
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   bool has_checkpoints = true;
+  bool is_in_place = true;
 };
 
 struct Node {
@@ -29,6 +30,7 @@ struct Node {
   std::optional<int> exit_code;
   std::optional<Placement> placement;
   bool has_processes = false, was_stopped = false;
+  int restarts = 0, kills = 0;
   std::vector<api::channel::ToProcess> told;  // to local process 0
   std::vector<api::Failure> terminations;
   std::vector<std::string> notes;

@@ -74,8 +74,8 @@ TEST_CASE("membership: a pod of another job has no say, before the commit and af
     const auto attack = [&] {
       speak(Exit{{.rank = 1, .pod = "pod-1", .pod_uid = "uid-1", .exit_code = 93, .attempt = 1}});
       speak(Leaving{});
-      speak(ShardFailed{.rank = 1, .step = 10, .why = "no"});
-      speak(ShardDone{.rank = 1, .step = 10, .file = "theirs"});
+      speak(ShardFailed{.rank = 1, .generation = 1, .step = 10, .why = "no"});
+      speak(ShardDone{.rank = 1, .generation = 1, .step = 10, .file = "theirs"});
       speak(Progress{{.step = 10, .total_steps = 100}});
       speak(Finished{});
     };
@@ -112,8 +112,9 @@ TEST_CASE("membership: a member speaks of its own ranks only", "[launcher]") {
     world.settle();
   };
   world.report(10);
-  speak(ShardFailed{.rank = 1, .step = 10, .why = "no"});
-  for (int rank = 0; rank < 4; ++rank) speak(ShardDone{.rank = rank, .step = 10, .file = "f"});
+  speak(ShardFailed{.rank = 1, .generation = 1, .step = 10, .why = "no"});
+  for (int rank = 0; rank < 4; ++rank)
+    speak(ShardDone{.rank = rank, .generation = 1, .step = 10, .file = "f"});
   world.pass(200ms);
   CHECK(world.published.empty());  // two of the four were not its own
   for (const int local : {0, 1})

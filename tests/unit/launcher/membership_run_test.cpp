@@ -168,7 +168,7 @@ TEST_CASE("membership: a failed process names itself, the others are victims", "
        {Row{"a follower's", 1, 3, 0, "Error"}, Row{"the leader's", 0, 1, 0, "Error"},
         Row{"killed", 1, 137, 9, "Signal"}}) {
     INFO(row.what);
-    GangWorld world({.launchers = 2});
+    GangWorld world({.launchers = 2, .is_in_place = false});
     world.run_to_training();
     world.exit_process(row.node, row.code, row.signal);
     CHECK(world.node(1 - row.node).was_stopped);

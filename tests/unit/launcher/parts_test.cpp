@@ -32,6 +32,9 @@ TEST_CASE("lineage: what began after the new start is off the line; empty genera
     INFO(row.what);
     CHECK(extend_lineage(row.before, row.entry) == row.after);
   }
+  // Generation 3 began behind a step that a member of generation 2 then turned out to hold.
+  CHECK(extend_lineage({{1, 1, 0}, {1, 2, 40}, {1, 3, 49}}, {1, 4, 50}, 2) ==
+        Lines{{1, 1, 0}, {1, 2, 40}, {1, 4, 50}});
   Lines many;
   for (int i = 0; i < 40; ++i) many = extend_lineage(many, {i, i, 10 * i});
   CHECK(many.size() == kLineageMax);
@@ -41,7 +44,7 @@ TEST_CASE("lineage: what began after the new start is off the line; empty genera
 TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; older ones are let go",
           "[launcher]") {
   CheckpointLedger ledger;
-  ledger.set_world_size(2);
+  ledger.begin_generation(2, 0);
   ledger.add({.rank = 1, .step = 10});
   ledger.add({.rank = 1, .step = 10});
   ledger.add({.rank = 7, .step = 10});
@@ -60,13 +63,32 @@ TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; old
   CHECK_FALSE(ledger.publishable());
 }
 
+TEST_CASE("checkpoint_ledger: another generation begins with its start, whatever was before",
+          "[launcher]") {
+  CheckpointLedger ledger;
+  ledger.begin_generation(2, 0);
+  ledger.add({.rank = 0, .step = 30});
+  for (const int rank : {0, 1}) ledger.add({.rank = rank, .step = 20});
+  ledger.confirm(30);
+  CHECK(ledger.take(20).size() == 2);
+  // From storage, which has not got step 20.
+  ledger.begin_generation(2, 10);
+  CHECK(ledger.confirmed() == 10);
+  CHECK(ledger.newest() == 10);
+  ledger.add({.rank = 1, .step = 30});
+  for (const int rank : {0, 1}) ledger.add({.rank = rank, .step = 20});
+  CHECK_FALSE(ledger.publishable());
+  ledger.confirm(30);
+  CHECK(ledger.publishable() == 20);
+}
+
 TEST_CASE(
     "checkpoint_ledger: a step of which a shard was lost is never published, and named when all "
     "ranks have answered",
     "[launcher]") {
   using Steps = std::vector<std::int64_t>;
   CheckpointLedger ledger;
-  ledger.set_world_size(3);
+  ledger.begin_generation(3, 0);
   ledger.confirm(40);
   ledger.add({.rank = 0, .step = 30});
   ledger.drop(30, 1);

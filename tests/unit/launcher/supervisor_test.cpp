@@ -16,6 +16,7 @@
 #include "launcher/loop/signals.h"
 #include "launcher/supervisor/error_file.h"
 #include "launcher/supervisor/log_writer.h"
+#include "launcher/supervisor/oom.h"
 #include "launcher/supervisor/supervisor.h"
 #include "peer_fixture.h"
 
@@ -328,4 +329,39 @@ TEST_CASE("error_file: torchrun's file is read in both of its forms", "[launcher
         "ValueError: x");
   ::unlink(path.c_str());
   ::rmdir(path.substr(0, path.rfind('/')).c_str());
+}
+
+TEST_CASE("oom: kills are counted in either version of cgroups", "[launcher]") {
+  const std::string root = Shop::make_folder();
+  CHECK(oom_kills(root) == 0);
+  SECTION("version 2") {
+    std::ofstream(root + "/memory.events") << "low 0\nhigh 3\nmax 7\noom 2\noom_kill 2\n";
+    CHECK(oom_kills(root) == 2);
+    ::unlink((root + "/memory.events").c_str());
+  }
+  SECTION("version 1") {
+    ::mkdir((root + "/memory").c_str(), 0700);
+    std::ofstream(root + "/memory/memory.oom_control")
+        << "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n";
+    CHECK(oom_kills(root) == 4);
+    ::unlink((root + "/memory/memory.oom_control").c_str());
+    ::rmdir((root + "/memory").c_str());
+  }
+  ::rmdir(root.c_str());
+}
+
+TEST_CASE("supervisor: another process of a rank begins with an empty log tail", "[launcher]") {
+  Shop shop;
+  shop.start(0, "echo one; kill -9 $$");
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].log_tail == "one\n");
+  CHECK(shop.ends[0].signal == SIGKILL);
+  CHECK_FALSE(shop.ends[0].was_told);
+  shop.ends.clear();
+  shop.start(0, "echo two; sleep 60");
+  shop.supervisor->kill(0);
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].log_tail.find("one") == std::string::npos);
+  CHECK(shop.ends[0].signal == SIGKILL);
+  CHECK_FALSE(shop.ends[0].was_told);
 }

@@ -1,0 +1,107 @@
+// Between two generations: how a member brings its processes to rest, says what they hold, and
+// replaces those that were killed.
+#include <algorithm>
+#include <utility>
+
+#include "common/api/contract.h"
+#include "launcher/membership/member.h"
+
+namespace pawl::membership {
+
+namespace channel = api::channel;
+
+// By order, or because a collective failed under it. Either way it contributes nothing more to the
+// generation, and nothing brings it back into it.
+void Member::on_parked(int local_rank, const channel::Parked& parked) {
+  Process& process = processes_[static_cast<std::size_t>(local_rank)];
+  if (!process.is_working || is_stopping()) return;
+  process.is_working = false;
+  process.held = {parked.generation, parked.step};
+  standing_.promise(standing_.entered());
+  if (parking_) return;
+  ctx_.note("process_parked", "rank " + std::to_string(rank_of(local_rank)) + " at step " +
+                                  std::to_string(parked.step) + ": " + parked.why);
+  report(true);
+  link_.send(Broken{standing_.entered(), parked.why});
+}
+
+void Member::on_park(const Park& park) {
+  if (is_stopping() || (parking_ && parking_->generation >= park.generation)) return;
+  standing_.promise(park.generation);
+  parking_ = Parking{park.generation, ctx_.now.steady + ctx_.timings.park_max, false};
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i].is_working) ctx_.act(TellProcess{static_cast<int>(i), channel::Park{}});
+  }
+}
+
+// A process that does not come to rest holds up all the others: another one takes its place, and
+// their state.
+void Member::drive_parking() {
+  if (!parking_ || is_stopping()) return;
+  if (ctx_.now.steady >= parking_->deadline) {
+    const auto limit = std::chrono::duration_cast<std::chrono::seconds>(ctx_.timings.park_max);
+    parking_->deadline = SteadyPoint::max();
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      Process& process = processes_[i];
+      if (!process.is_working) continue;
+      process.killed_why = "it did not come to rest within " + std::to_string(limit.count()) + " s";
+      ctx_.act(KillProcess{static_cast<int>(i)});
+    }
+  }
+  if (!parking_->is_reported && are_all([](const Process& process) { return !process.is_working; }))
+    tell_parked();
+}
+
+void Member::tell_parked() {
+  parking_->is_reported = true;
+  Parked parked{.generation = parking_->generation};
+  for (const Process& process : processes_) {
+    const Holding held = process.is_running ? process.held : Holding{};
+    parked.held.push_back(held);
+    // One that holds nothing may have come in the place of one that did.
+    const bool was_welcomed = process.welcomed_in == parking_->generation;
+    const bool holds_older = held.generation > 0 && held.generation < parking_->generation;
+    parked.has_never_held = parked.has_never_held || !was_welcomed || holds_older;
+    parked.has_ended = parked.has_ended || process.exit_code == 0;
+  }
+  report(true);
+  link_.send(std::move(parked));
+}
+
+bool Member::is_source_lost() const {
+  const int local = commit_->source_rank - rank_of(0);
+  const api::WorkerGroupStatus& status = commit_->group.status;
+  if (status.base_generation == 0 || local < 0 || local >= ctx_.id.processes) return false;
+  const GenerationStart start{status.generation, status.base_generation, status.start_step};
+  return !has_start_state(processes_[static_cast<std::size_t>(local)].held, start);
+}
+
+// A process that was killed says nothing of the program: another one may do. One that ended with a
+// code of its own is the failure policy's to judge, and so is every end that the policy names.
+// Where memory is short another one is killed as well: the operator makes the micro-batch smaller.
+bool Member::can_outlive(const ProcessExited& exited) const {
+  return is_native() && exited.signal != 0 && !exited.is_out_of_memory && standing_.entered() > 0 &&
+         !is_stopping() && !is_finished_ && ctx_.record && ctx_.record->spec.is_in_place;
+}
+
+void Member::outlive(const ProcessExited& exited) {
+  Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
+  api::Failure failure = failure_of(exited);
+  ctx_.note("process_lost", failure.message, true);
+  // Whoever comes in its place has not what this one may have contributed to.
+  standing_.promise(standing_.entered());
+  Process next;
+  next.is_running = true;
+  next.welcomed_in = process.welcomed_in;
+  process = std::move(next);
+  std::erase_if(writes_,
+                [&](const Write& write) { return write.shard.local_rank == exited.local_rank; });
+  ready_told_on_ = 0;
+  if (parking_) parking_->is_reported = false;
+  report(true);
+  link_.send(ProcessLost{failure});
+  own_loss_ = std::move(failure);
+  ctx_.act(RestartProcess{exited.local_rank});
+}
+
+}  // namespace pawl::membership
