@@ -81,13 +81,16 @@ void Nodes::drain_one() {
 void Nodes::blip_one(milliseconds time) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   if (!is_reachable(node)) return;
-  place_.api.count_fault("node blip");
-  place_.engine.trace(node.name + " is cut off for " + std::to_string(time.count()) + " ms");
+  // A zombie: its kubelet is gone, its containers run on and have their network.
+  const bool is_zombie = place_.engine.random().one_in(3);
+  place_.api.count_fault(is_zombie ? "node zombie" : "node blip");
+  place_.engine.trace(node.name + (is_zombie ? " has no kubelet for " : " is cut off for ") +
+                      std::to_string(time.count()) + " ms");
   node.is_cut = true;
   for (const auto& [uid, container] : node.containers) {
     if (!container.worker) continue;
     ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).noise;
-    container.worker->cut(true);
+    if (!is_zombie) container.worker->cut(true);
   }
   place_.engine.after(kNotReadyAfter, [&node] { node.is_ready = node.is_alive && !node.is_cut; });
   place_.engine.after(time, [this, &node] {

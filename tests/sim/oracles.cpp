@@ -165,7 +165,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
   if (plural == "trainingjobs") {
     const std::string uid = text_at_pointer(after, "/metadata/uid");
     const bool is_gone = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
-    if (is_gone) gone_.try_emplace(uid, engine_.elapsed());
+    if (is_gone) gone_.try_emplace(uid, Gone{engine_.elapsed(), truth_.blind});
     if (actor != Actor::kOperator) return;
     o13_objects_stay_small(change);
     change.is_deletion ? i11_ttl_is_over(after) : on_job_written(change);

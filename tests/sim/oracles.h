@@ -108,8 +108,11 @@ class Oracles final : public ApiObserver {
   Truth& truth_;
   std::optional<Failure> failure_;
   std::uint64_t operator_writes_ = 0;
-  std::map<std::string, milliseconds> gone_;  // jobs, by UID: since when deleted
-  std::map<std::string, int> creations_;      // by request, while calm
+  struct Gone {
+    milliseconds since{0}, blind{0};
+  };
+  std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
+  std::map<std::string, int> creations_;  // by request, while calm
   milliseconds minute_{0};
   int requests_this_minute_ = 0;
   std::map<std::string, int> status_writes_;  // of the operator in this minute, by job

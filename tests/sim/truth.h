@@ -2,6 +2,7 @@
 // the operator counts and says with it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -30,6 +31,9 @@ struct JobTruth {
 
 struct Truth {
   std::map<std::string, JobTruth> jobs;  // by UID
+  // How long operators may have seen nothing new, all together: those that were told to stand
+  // still, or whose streams have frozen.
+  std::chrono::milliseconds blind{0};
   std::string overstayed;  // a pod whose launcher knows of a newer attempt and goes on all the same
   AttemptTruth& of(const std::string& job_uid, std::int64_t attempt) {
     return jobs[job_uid].attempts[attempt];

@@ -8,6 +8,7 @@ namespace pawl::sim {
 namespace {
 
 constexpr seconds kConvergeMax{600}, kCheckEvery{5}, kQuiet{150};
+constexpr seconds kSilenceMax{90};  // of a stream, until it is found out
 
 }  // namespace
 
@@ -122,14 +123,18 @@ void World::inject_api_faults() {
     OperatorProcess& one = any_operator();
     is_asked ? one.hand_over_for(away) : one.crash_for(away);
   });
-  every(knobs.pause_operator,
-        [this] { any_operator().pause(engine.between(milliseconds{100}, milliseconds{40'000})); });
+  every(knobs.pause_operator, [this] {
+    const milliseconds time = engine.between(milliseconds{100}, milliseconds{40'000});
+    truth.blind += time;
+    any_operator().pause(time);
+  });
   every(knobs.drop_streams, [this] {
     api.count_fault("streams dropped");
     each_link([](Link& link) { link.drop_streams(); });
   });
   every(knobs.freeze_stream, [this] {
     api.count_fault("stream frozen");
+    truth.blind += kSilenceMax;
     each_link([](Link& link) { link.freeze_streams(); });
   });
   every(knobs.compact, [this] {
