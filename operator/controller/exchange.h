@@ -1,27 +1,17 @@
-// How one action of a plan becomes requests, and what their answers mean. Most actions are one
+// What the answers to an action's requests mean, and what is asked next. Most actions are one
 // request; what may be somebody else's is read first or read again. Decides nothing about the job.
 // Pure; any thread.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 
-#include "common/api/children.h"
-#include "common/api/types.h"
 #include "common/kube/transport.h"
+#include "operator/controller/action_request.h"
 #include "operator/controller/inbox.h"
-#include "operator/core/actions.h"
 
 namespace pawl::controller {
-
-struct ExchangeContext {
-  std::string ns, job_name;
-  std::shared_ptr<const api::TrainingJob> job;  // null for the plan of orphans
-  api::ChildOptions children;
-  TimePoint now;
-};
 
 // What the write gate has to wait for.
 struct Written {

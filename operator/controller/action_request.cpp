@@ -1,0 +1,162 @@
+#include "operator/controller/action_request.h"
+
+#include <utility>
+
+#include "common/api/codec.h"
+#include "common/api/contract.h"
+#include "common/api/json_fields.h"
+#include "common/base/hash.h"
+#include "common/base/json.h"
+#include "common/base/mutant.h"
+
+namespace pawl::controller {
+
+using core::ObjectKind;
+using nlohmann::json;
+
+const kube::Resource& resource_of(ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kTrainingJob:
+      return kube::resources::kTrainingJobs;
+    case ObjectKind::kWorkerGroup:
+      return kube::resources::kWorkerGroups;
+    case ObjectKind::kPod:
+      return kube::resources::kPods;
+    case ObjectKind::kServiceAccount:
+      return kube::resources::kServiceAccounts;
+    case ObjectKind::kRole:
+      return kube::resources::kRoles;
+    case ObjectKind::kRoleBinding:
+      return kube::resources::kRoleBindings;
+    case ObjectKind::kService:
+      return kube::resources::kServices;
+    case ObjectKind::kDisruptionBudget:
+      return kube::resources::kPodDisruptionBudgets;
+  }
+  return kube::resources::kPods;
+}
+
+kube::HttpRequest patch_status(const ExchangeContext& context, const core::PatchStatus& action,
+                               const std::string& resource_version) {
+  // The first write sends zeros too: /scale reads replicas, people read restarts.
+  const bool is_first = action.before == api::TrainingJobStatus{};
+  const json before = is_first ? json::object() : api::encode_status(action.before);
+  json patch = {{"metadata", {{"resourceVersion", resource_version}}},
+                {"status", api::merge_patch_between(before, api::encode_status(action.after))}};
+  if (is_mutant(Mutant::kB02StatusWithoutLock)) patch.erase("metadata");
+  return kube::merge_patch_request(resource_of(ObjectKind::kTrainingJob), context.ns,
+                                   context.job_name, patch, "status");
+}
+
+kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& uid,
+                             const std::string& resource_version) {
+  return kube::delete_request(resource_of(ObjectKind::kTrainingJob), context.ns, context.job_name,
+                              {.uid = uid, .resource_version = resource_version});
+}
+
+namespace {
+
+constexpr std::size_t kEventMessageBytesMax = 1'000;  // the API server takes 1,024
+json child_of(const api::TrainingJob& job, ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kServiceAccount:
+      return api::service_account_of(job);
+    case ObjectKind::kRole:
+      return api::role_of(job);
+    case ObjectKind::kRoleBinding:
+      return api::role_binding_of(job);
+    case ObjectKind::kService:
+      return api::service_of(job);
+    default:
+      return api::disruption_budget_of(job);
+  }
+}
+
+// One event per (job, reason, attempt, generation): a second one of the same name is refused, which
+// is the deduplication.
+json event_of(const core::EmitEvent& event, const ExchangeContext& context) {
+  std::string key = event.regarding_uid + "|" + event.reason + "|" + std::to_string(event.attempt);
+  if (event.generation > 0) key += "|" + std::to_string(event.generation);
+  const std::string time = format_time(context.now);
+  return {{"apiVersion", "v1"},
+          {"kind", "Event"},
+          {"metadata",
+           {{"name", context.job_name + "." + sha256_hex(key).substr(0, 16)},
+            {"namespace", context.ns}}},
+          {"involvedObject",
+           {{"apiVersion", api::kApiVersion},
+            {"kind", "TrainingJob"},
+            {"namespace", context.ns},
+            {"name", context.job_name},
+            {"uid", event.regarding_uid}}},
+          {"type", event.is_warning ? "Warning" : "Normal"},
+          {"reason", event.reason},
+          {"message", api::clip_front(event.message, kEventMessageBytesMax)},
+          {"source", {{"component", "pawl-operator"}}},
+          {"reportingComponent", "pawl-operator"},
+          {"reportingInstance", "pawl-operator"},
+          {"firstTimestamp", time},
+          {"lastTimestamp", time},
+          {"count", 1}};
+}
+
+struct FirstRequest {
+  const ExchangeContext& context;
+
+  kube::HttpRequest create(ObjectKind kind, const json& object) const {
+    return kube::create_request(resource_of(kind), context.ns, object);
+  }
+  Result<kube::HttpRequest> operator()(const core::ConfirmGone& action) const {
+    return kube::get_request(resource_of(action.kind), context.ns, action.name);
+  }
+  Result<kube::HttpRequest> operator()(const core::ConfirmRecord&) const {
+    return kube::get_request(resource_of(ObjectKind::kWorkerGroup), context.ns, context.job_name);
+  }
+  Result<kube::HttpRequest> operator()(const core::PatchStatus& action) const {
+    return patch_status(context, action, action.resource_version);
+  }
+  Result<kube::HttpRequest> operator()(const core::CreateChild& action) const {
+    return create(action.kind, child_of(*context.job, action.kind));
+  }
+  Result<kube::HttpRequest> operator()(const core::CreateGroup& action) const {
+    return create(ObjectKind::kWorkerGroup, api::worker_group_of(*context.job, action.spec));
+  }
+  Result<kube::HttpRequest> operator()(const core::PatchGroup& action) const {
+    json patch = {{"metadata", {{"resourceVersion", action.resource_version}, {"uid", action.uid}}},
+                  {"spec", api::merge_patch_between(api::encode_spec(action.before),
+                                                    api::encode_spec(action.after))}};
+    if (is_mutant(Mutant::kB18DropsForeignFields)) patch["metadata"]["annotations"] = nullptr;
+    return kube::merge_patch_request(resource_of(ObjectKind::kWorkerGroup), context.ns,
+                                     context.job_name, patch);
+  }
+  Result<kube::HttpRequest> operator()(const core::CreatePod& action) const {
+    PAWL_TRY(pod, api::worker_pod_of(*context.job, action.attempt, action.slot, action.n,
+                                     context.children));
+    if (is_mutant(Mutant::kB22WrongOwner)) pod["metadata"]["ownerReferences"][0]["uid"] = "0";
+    return create(ObjectKind::kPod, pod);
+  }
+  Result<kube::HttpRequest> operator()(const core::DeletePod& action) const {
+    auto request = kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name,
+                                        {.uid = action.uid});
+    if (is_mutant(Mutant::kB01NoUid)) request.body.clear();
+    return request;
+  }
+  Result<kube::HttpRequest> operator()(const core::DeleteOrphan& action) const {
+    return kube::get_request(resource_of(action.kind), context.ns, action.name);
+  }
+  Result<kube::HttpRequest> operator()(const core::DeleteJob& action) const {
+    return delete_job(context, action.uid, action.resource_version);
+  }
+  Result<kube::HttpRequest> operator()(const core::EmitEvent& action) const {
+    return kube::create_request(kube::resources::kEvents, context.ns, event_of(action, context));
+  }
+};
+
+}  // namespace
+
+Result<kube::HttpRequest> first_request(const core::Action& action,
+                                        const ExchangeContext& context) {
+  return std::visit(FirstRequest{context}, action);
+}
+
+}  // namespace pawl::controller
