@@ -69,8 +69,8 @@ struct PeerAddress {
 struct Welcome {
   int rank = 0, world_size = 1, local_rank = 0;
   std::int64_t attempt = 0, generation = 0;
-  std::int64_t start_step = 0;     // load this step's checkpoint; 0: start fresh
-  std::string load_uri;            // directory of that checkpoint, "" when fresh
+  std::int64_t start_step = 0;     // of the start state; 0: the beginning
+  std::string load_uri;            // directory of its checkpoint; "": fresh, or it is in memory
   std::string key;                 // hex; authenticates data-plane connections of this generation
   std::vector<PeerAddress> peers;  // of the ranks before and after this one in the ring
   int checkpoint_seconds = 60;

@@ -40,7 +40,8 @@ json owner_reference_of(const TrainingJob& job) {
           {"uid", job.meta.uid},       {"controller", true},    {"blockOwnerDeletion", true}};
 }
 
-std::string child_name(const TrainingJob& job) { return job.meta.name + "-pawl-worker"; }
+std::string child_name(const std::string& job_name) { return job_name + "-pawl-worker"; }
+std::string child_name(const TrainingJob& job) { return child_name(job.meta.name); }
 
 std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n) {
   return job.meta.name + "-" + std::to_string(attempt) + "-" + std::to_string(slot) + "-" +

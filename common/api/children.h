@@ -23,7 +23,8 @@ struct ChildOptions {
   std::string trainer_path = "pawl-train";
 };
 
-std::string child_name(const TrainingJob& job);  // "<job>-pawl-worker"
+std::string child_name(const std::string& job_name);  // "<job>-pawl-worker"
+std::string child_name(const TrainingJob& job);
 std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n);
 // "pawl.dev/job-uid=<uid>": selects every pod of the job.
 std::string pod_selector(const TrainingJob& job);

@@ -50,6 +50,7 @@ enum class Mutant {
   kB36HighestStep,         // the highest step wins, whatever generation made it
   kB36HollowUnproven,      // takes a generation for one without a step because nobody tells of one
   kB36SilentIsEmpty,       // who is not heard holds nothing
+  kB36SourceUnchecked,     // a process that has lost the state feeds the others all the same
   kB37PartialCheckpoint,   // a checkpoint is published before all shards are there
   kB38RefusalForEver,      // a refused creation is never tried again
   kB39CountLost,           // a restart is not counted where the operator itself had restarted
@@ -59,6 +60,7 @@ enum class Mutant {
   kB43NoBackoff,           // failing gangs are recreated at once
   kB44Contradiction,       // suspended and running at once
   kI7LossUnconfirmed,      // a pod that the cache lacks is lost
+  kI5OutlivedBlamed,       // what the gang has outlived ends its attempt
   kI8VictimBlamed,         // the first who failed is blamed, victim or not
   kI9EarlySuccess,         // one worker's success is the job's
   kI21OldReport,           // the report of an older attempt is taken

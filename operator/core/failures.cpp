@@ -216,10 +216,8 @@ void merge_report(const Pass& pass, std::vector<Evidence>& all) {
 // `culprit_wait` to be heard of; a gang with nobody left to wait for is judged at once.
 std::optional<TimePoint> culprit_deadline(const Pass& pass) {
   if (pass.pods.active == 0) return std::nullopt;
-  const auto& last = pass.job.status.last_failure;
-  const bool is_noted =
-      last && last->attempt == pass.job.status.attempt && last->time && !is_outlived(pass, *last);
-  return (is_noted ? *last->time : pass.now) + pass.policy.culprit_wait;
+  const Failure* noted = noted_failure(pass);
+  return (noted != nullptr ? *noted->time : pass.now) + pass.policy.culprit_wait;
 }
 
 // The gang lost touch with a member whose pod has not ended: a process that was killed with its
@@ -234,8 +232,15 @@ bool is_only_silent(const Pass& pass, const Failure& failure) {
 }  // namespace
 
 bool is_outlived(const Pass& pass, const Failure& failure) {
+  if (is_mutant(Mutant::kI5OutlivedBlamed)) return false;
   return pass.report != nullptr && failure.generation > 0 &&
          failure.attempt == pass.job.status.attempt && failure.generation < pass.report->generation;
+}
+
+const Failure* noted_failure(const Pass& pass) {
+  const auto& last = pass.job.status.last_failure;
+  const bool is_of_now = last && last->attempt == pass.job.status.attempt && last->time;
+  return is_of_now && !is_outlived(pass, *last) ? &*last : nullptr;
 }
 
 std::optional<Loss> find_loss(const Pass& pass) {

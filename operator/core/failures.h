@@ -34,6 +34,9 @@ std::optional<Loss> find_loss(const Pass& pass);
 // The gang has formed anew without leaving memory since it happened.
 bool is_outlived(const Pass& pass, const api::Failure& failure);
 
+// What was written down of a loss of this attempt while the culprit is waited for; null: nothing.
+const api::Failure* noted_failure(const Pass& pass);
+
 // "rank 1 (pod a-1-1-0 on node b) ended with exit code 1"
 std::string sentence(const api::Failure& failure);
 

@@ -7,11 +7,6 @@ namespace {
 
 using namespace api;
 
-void delete_all(Pass& pass) {
-  for (const Worker& worker : pass.pods.current) pass.delete_pod(*worker.pod);
-  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
-}
-
 void delete_active(Pass& pass) {
   for (const Worker& worker : pass.pods.current) {
     if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
@@ -146,7 +141,7 @@ TimePoint end_time(Pass& pass) {
 
 void after_end(Pass& pass) {
   if (pass.job.spec.clean_pod_policy == CleanPodPolicy::kAll) {
-    delete_all(pass);
+    pass.delete_all();
   } else if (!is_mutant(Mutant::kB27FinishedKeepsPods)) {
     delete_active(pass);
   }

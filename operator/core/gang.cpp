@@ -1,3 +1,4 @@
+#include <algorithm>
 
 #include "common/api/contract.h"
 #include "common/base/json.h"
@@ -94,10 +95,12 @@ WorkerGroupSpec record(const Pass& pass) {
 
 // UIDs go into the record when the whole wave is there: one write, and no gang starts in part. The
 // status tells of the pods before that: of a gang that may run, something is left to see when
-// somebody has deleted its record and its pods. How often it reports may change later.
+// somebody has deleted its record and its pods. How often it reports may change later, and what the
+// failure policy allows.
 void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
   WorkerGroupSpec filled = spec;
   filled.report_seconds = pass.policy.report_seconds;
+  filled.is_in_place = is_in_place(pass);
   bool has_new = false;
   for (EligiblePod& slot : filled.pods) {
     const PodView* pod = pass.pods.at(slot.slot);

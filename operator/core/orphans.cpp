@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "common/api/children.h"
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
 #include "operator/core/plan.h"
@@ -30,7 +31,7 @@ Plan plan_orphans(const Orphans& orphans) {
   if (orphans.group == nullptr) return plan;
   for (const ObjectKind kind : {ObjectKind::kServiceAccount, ObjectKind::kRole,
                                 ObjectKind::kRoleBinding, ObjectKind::kDisruptionBudget}) {
-    plan.actions.push_back(DeleteOrphan{kind, orphans.job_name + "-pawl-worker", orphans.job_uid});
+    plan.actions.push_back(DeleteOrphan{kind, api::child_name(orphans.job_name), orphans.job_uid});
   }
   plan.actions.push_back(DeleteOrphan{ObjectKind::kService, orphans.job_name, orphans.job_uid});
   plan.actions.push_back(DeleteOrphan{ObjectKind::kWorkerGroup, orphans.job_name, orphans.job_uid});

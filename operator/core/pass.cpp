@@ -51,4 +51,9 @@ void Pass::delete_pod(const api::PodView& pod) {
   if (!is_terminating(pod)) acts.push_back(DeletePod{pod.meta.name, pod.meta.uid});
 }
 
+void Pass::delete_all() {
+  for (const Worker& worker : pods.current) delete_pod(*worker.pod);
+  for (const Worker& worker : pods.previous) delete_pod(*worker.pod);
+}
+
 }  // namespace pawl::core

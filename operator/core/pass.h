@@ -40,6 +40,7 @@ struct Pass {
   void wake(TimePoint time) { wake_up = wake_up ? std::min(*wake_up, time) : time; }
   void emit(bool is_warning, std::string reason, std::string message);
   void delete_pod(const api::PodView& pod);  // nothing if it is already terminating
+  void delete_all();                         // pods of this attempt and of those before
 };
 
 }  // namespace pawl::core

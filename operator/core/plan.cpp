@@ -5,24 +5,21 @@
 //  1. A job that is being deleted is left to the garbage collector.
 //  2. Terminal is final: late pods are deleted, the TTL runs, nothing else changes.
 //  3. An end that was decided (SuccessCriteriaMet, FailureTarget) is carried through: running pods
-//  are deleted, and
-//     Complete or Failed is written when every pod is terminal.
+//     are deleted, and Complete or Failed is written when every pod is terminal.
 //  4. All members of the attempt have succeeded: the end is decided.
 //  5. Suspension, once asked for or begun, is carried through: the gang saves and leaves, then pods
-//  are deleted.
+//     are deleted.
 //  6. A new attempt begins (first start, resume) by raising status.attempt, and with nothing else.
 //  7. Something of a higher attempt than the status knows, or pods without their WorkerGroup: the
-//  record was lost;
-//     a free restart puts the attempt above everything that was seen.
+//     record was lost; a free restart puts the attempt above everything that was seen.
 //  8. Another size: a free restart.
 //  9. A deadline that has passed decides the end.
 // 10. A lost member, or a gang that hangs: the culprit is named, the rules say whether it counts,
-//  and the attempt is raised, or the end decided.
+//     and the attempt is raised, or the end decided.
 // 11. The gang of the attempt is made: pods of lower attempts are deleted; children and the
-// WorkerGroup with the
-//     names of the pods are written; when no pod of a lower attempt can still run and the back-off
-//     is over, pods are created; when all are there, their UIDs are recorded and make them
-//     eligible.
+//     WorkerGroup with the names of the pods are written; when no pod of a lower attempt can still
+//     run and the back-off is over, pods are created; when all are there, their UIDs are recorded
+//     and make them eligible.
 #include "operator/core/plan.h"
 
 #include "common/api/contract.h"

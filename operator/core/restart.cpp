@@ -105,11 +105,8 @@ void handle_loss(Pass& pass, const Loss& loss) {
     return pass.say("MemberLeaving", sentence(loss.failure) + "; its gang may save until " +
                                          format_time(*loss.wait_until));
   }
-  const auto& noted = pass.job.status.last_failure;
   if (loss.wait_until) {
-    const bool is_noted = noted && noted->attempt == pass.job.status.attempt && noted->time &&
-                          !is_outlived(pass, *noted);
-    if (!is_noted) pass.next.last_failure = loss.failure;
+    if (noted_failure(pass) == nullptr) pass.next.last_failure = loss.failure;
     pass.wake(*loss.wait_until);
     pass.say("MemberLost", sentence(pass.next.last_failure.value()) +
                                "; waiting for the report of who failed first");

@@ -115,6 +115,7 @@ void tell_outlived(Pass& pass) {
             sentence(*newest) + "; a new process took its place, and the gang goes on from step " +
                 std::to_string(pass.report->start_step) +
                 (is_from_memory ? ", which the others hold in memory" : ", the newest stored one"));
+  pass.events.back().generation = newest->generation;
 }
 
 }  // namespace

@@ -22,13 +22,8 @@ std::optional<TimePoint> saving_deadline(const Pass& pass) {
   return *running->last_transition_time + pass.policy.suspend_grace;
 }
 
-void delete_all(Pass& pass) {
-  for (const Worker& worker : pass.pods.current) pass.delete_pod(*worker.pod);
-  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
-}
-
 void settle(Pass& pass) {
-  delete_all(pass);
+  pass.delete_all();
   if (!is_true(pass.next, condition::kSuspended)) {
     const bool was_started = pass.next.attempt > 0;
     std::string message = was_started ? "suspended in attempt " + std::to_string(pass.next.attempt)
@@ -76,12 +71,12 @@ void suspend(Pass& pass) {
                               " workers have not ended yet";
   if (!is_true(pass.next, condition::kSuspended)) {
     set_condition(pass, condition::kSuspended, "False", kSuspending, message);
-    if (is_mutant(Mutant::kB44Contradiction)) return delete_all(pass);
+    if (is_mutant(Mutant::kB44Contradiction)) return pass.delete_all();
     clear_condition(pass, condition::kRunning, kSuspending, message);
   }
   pass.say(kSuspending, message);
   const auto deadline = saving_deadline(pass);
-  if (!deadline || pass.now_exact >= *deadline) return delete_all(pass);
+  if (!deadline || pass.now_exact >= *deadline) return pass.delete_all();
   ask_to_stop(pass);
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
   pass.wake(*deadline);

@@ -85,7 +85,8 @@ void Explorer::member_events(const State& state, int launcher) {
     after.told_step = one.held_step;
     const bool may_have = one.entered == state.newest && one.may_have_held != 0;
     after.told_never_held =
-        (newest.members & bit(launcher)) != 0 && one.held_generation != state.newest && !may_have;
+        (newest.members & bit(launcher)) != 0 &&
+        membership::has_surely_never_held(state.newest, holding_of(one), may_have);
     reach(next, {.kind = Event::Kind::kPark, .who = who, .number = state.newest});
   }
   for (int generation = 1; generation <= state.newest; ++generation) {  // it is shown a record
@@ -195,13 +196,15 @@ void Explorer::commit(const State& state, Mask reporters, Mask members) {
   record.members = members;
   record.base = static_cast<std::uint8_t>(start.base);
   record.step = static_cast<std::uint8_t>(start.step);
-  if (start.base == state.newest) {
+  // Where a state on the line is only as new as the beginning, storage is as good.
+  if (start.source == Source::kStorage && start.step == 0) record.base = 0;
+  const NextStart used{start.source, record.base, start.step};
+  const auto kind = base_members_after(start_of(state, state.newest), used);
+  if (kind == membership::BaseMembers::kMembers) {
     record.base_members = newest.members;
-  } else if (start.source == Source::kMemory) {
+  } else if (kind == membership::BaseMembers::kUnchanged) {
     record.base_members = newest.base_members;
-  } else if (start.step == 0) {  // storage is as good: it has the beginning
-    record.base = 0;
-  } else {
+  } else if (kind == membership::BaseMembers::kHolders) {
     for (int i = 0; i < kLaunchers; ++i) {
       const Launcher& one = state.launchers[static_cast<std::size_t>(i)];
       const bool holds = one.told_generation == start.base && one.told_step == start.step;

@@ -200,12 +200,13 @@ void Oracles::o09_record_moves_forward(const local::Change& change) {
   }
 }
 
-// Each write carries the version that it was decided on: whoever writes has seen what stands there.
+// A launcher that knows of a newer attempt is gone within a minute.
 void Oracles::o09_old_attempts_leave() {
   if (truth_.overstayed.empty()) return;
   fail("O9", truth_.overstayed + " knows of a newer attempt and goes on");
 }
 
+// Each write carries the version that it was decided on: whoever writes has seen what stands there.
 void Oracles::o09_old_attempts_are_silent(const local::Change& change) {
   if (change.before == nullptr || change.is_deletion) return;
   const json::json_pointer wanted{"/spec/attempt"}, own{"/status/attempt"};

@@ -63,6 +63,12 @@ std::vector<Story> all_stories() {
          world.nodes.evict_pod("Deleted");
          world.pass(seconds{40});
        }},
+      {"killed",  // a training process, which is replaced in place
+       [](World& world) {
+         start(world);
+         for (int i = 0; i < 60 && !world.training.kill_one(); ++i) world.pass(seconds{1});
+         world.pass(seconds{40});
+       }},
       {"suspend",
        [](World& world) {
          start(world);

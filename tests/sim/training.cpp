@@ -117,6 +117,15 @@ void Training::come_to_rest(const Key& key, int number, const std::string& why) 
   rank->say(channel::Parked{held.generation, held.step, why});
 }
 
+bool Training::kill_one() {
+  const auto found = std::ranges::find_if(
+      gangs_, [](const auto& item) { return item.second.is_started && !item.second.is_over; });
+  if (found == gangs_.end()) return false;
+  ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).faults;
+  found->second.ranks.rbegin()->second->exit_process(137, 9, false);
+  return true;
+}
+
 std::int64_t Training::generation_of(Rank& rank) {
   const auto* entry = find(rank);
   return entry == nullptr ? 0 : std::get<2>(entry->first);
@@ -154,13 +163,13 @@ void Training::step(const Key& key) {
   gang.ranks.at(0)->say(channel::Report{
       .step = gang.step, .total_steps = plan.steps, .loss = 1.0 / static_cast<double>(gang.step)});
   if (gang.step % plan.save_every == 0 || gang.step >= plan.steps) {
-    for (int rank = 0; rank < gang.world_size; ++rank) seal(key, gang, rank);
+    for (int rank = 0; rank < gang.world_size; ++rank) seal(gang, rank);
   }
   if (gang.step >= plan.steps) return finish(key, gang);
   step_later(key);
 }
 
-void Training::seal(const Key&, Gang& gang, int rank) {
+void Training::seal(Gang& gang, int rank) {
   const auto found = gang.ranks.find(rank);
   if (found == gang.ranks.end()) return;
   found->second->say(channel::Sealed{.buffer = 0, .step = gang.step, .bytes = 1});
@@ -209,7 +218,7 @@ void Training::save(Rank& rank) {
   auto* entry = find(rank);
   if (entry == nullptr || !entry->second.is_started) return;
   for (const auto& [number, one] : entry->second.ranks) {
-    if (one == &rank) return seal(entry->first, entry->second, number);
+    if (one == &rank) return seal(entry->second, number);
   }
 }
 

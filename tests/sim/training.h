@@ -52,6 +52,8 @@ class Training {
   // By order, which is void in any other generation.
   void park(Rank& rank, std::int64_t generation);
   std::int64_t generation_of(Rank& rank);  // in which it works; 0: none
+  // kill -9 of the highest rank of a gang that trains; false: there is none.
+  bool kill_one();
   void save_and_stop(Rank& rank);
   void save(Rank& rank);
 
@@ -83,7 +85,7 @@ class Training {
   void come_to_rest(const Key& key, int number, const std::string& why);
   void step_later(const Key& key);
   void step(const Key& key);
-  void seal(const Key& key, Gang& gang, int rank);
+  void seal(Gang& gang, int rank);
   void fail_one(const Key& key, Gang& gang);
   int draw_exit(const std::string& job_uid, std::int64_t attempt, int& signal);
   void finish(const Key& key, Gang& gang);

@@ -29,7 +29,6 @@ class PeerNet {
   }
   // Every connection of one random worker breaks.
   void break_one();
-  Engine& engine() { return engine_; }
 
  private:
   Engine& engine_;
@@ -100,7 +99,7 @@ class Worker final : public Rank {
   void act(const membership::HangUp& hang_up);
   void act(const membership::SelectCheckpoint& select);
   void act(const membership::StartProcesses& start);
-  void act(const membership::RestartProcess&) { start_process(); }
+  void act(const membership::ReplaceProcess&) { start_process(); }
   void act(const membership::KillProcess&) { exit_process(137, 9, false); }
   void act(const membership::TellProcess& tell);
   void act(const membership::StopProcesses& stop);
@@ -142,7 +141,6 @@ class Worker final : public Rank {
   std::optional<std::uint64_t> wanted_read_;
   milliseconds retry_at_{0}, read_backoff_{0};
   std::optional<milliseconds> denied_since_, outdated_since_;
-  int process_ = 0;  // number of the process's life
 };
 
 }  // namespace pawl::sim

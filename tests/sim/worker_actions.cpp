@@ -241,12 +241,9 @@ void Worker::act(const StopProcesses& stop) {
 }
 
 void Worker::act(const WriteShard& write) {
-  ShardWritten written{.local_rank = write.local_rank, .buffer = write.buffer};
-  written.shard = {.rank = write.rank,
-                   .generation = write.generation,
-                   .step = write.step,
-                   .file = "f",
-                   .bytes = 1};
+  ShardWritten written = answer_to(write);
+  written.shard.file = "f";
+  written.shard.bytes = 1;
   if (write.rank == 0) written.shard.manifest_json = "{}";
   feed_soon(written, place_.engine.between(milliseconds{1}, milliseconds{1'000}));
 }

@@ -38,7 +38,7 @@ void outlive(World& world, int rank) {
 
 }  // namespace
 
-TEST_CASE("in place: the gang may outlive a signal unless the failure policy speaks of it",
+TEST_CASE("in_place: the gang may outlive a signal unless the failure policy speaks of it",
           "[core][I5]") {
   const auto is_in_place = [](api::RuntimeKind kind, const auto& change) {
     World world(2, kind);
@@ -64,7 +64,8 @@ TEST_CASE("in place: the gang may outlive a signal unless the failure policy spe
   CHECK(with_rule({.name = "r", .action = api::RuleAction::kRestartFree, .causes = {"Signal"}}));
 }
 
-TEST_CASE("in place: what the gang has outlived is told once, and restarts nothing", "[core][I5]") {
+TEST_CASE("in_place: what the gang has outlived is told once, and restarts nothing",
+          "[core][I5][A46]") {
   World world(2, api::RuntimeKind::kNative);
   world.settle();
   world.report(10);
@@ -90,7 +91,7 @@ TEST_CASE("in place: what the gang has outlived is told once, and restarts nothi
   CHECK(world.broken.empty());
 }
 
-TEST_CASE("in place: an outlived failure is not the culprit of a later end", "[core][I8]") {
+TEST_CASE("in_place: an outlived failure is not the culprit of a later end", "[core][I8]") {
   World world(3, api::RuntimeKind::kNative);
   world.settle();
   world.report(10);

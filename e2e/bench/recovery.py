@@ -1,0 +1,168 @@
+"""From the death of a training process to the next new step, beside torchrun on the same model.
+
+Ours is `pawl run` of examples/gpt-text.yaml with four workers: one training process is killed with SIGKILL, again and
+again; the leading launcher logs the first confirmed step of the next generation. Theirs is
+`torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
+to the first step that they make, though nothing of the steps before is kept. PAWL_TORCH_PYTHON names a Python that has
+torch.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+from trainer import HERE, PAWL, ROOT, text_path, torch_python
+
+WORKERS = 4
+WARM_STEPS = 30
+TIMEOUT = 120
+
+
+def processes(mark):
+    """PIDs of training processes below us, with their environment."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            command = (path / "cmdline").read_bytes().split(b"\0")
+            environment = (path / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in command[0].decode(errors="replace") and b"LOCAL_RANK=" in environment:
+            found.append((int(path.name), environment))
+    return found
+
+
+def slot_of(environment):
+    return int(re.search(rb"PAWL_SLOT=(\d+)", environment).group(1))
+
+
+def events(folder, name):
+    """Of all launchers' logs: (seconds since the epoch, text), in order."""
+    found = []
+    for log in pathlib.Path(folder, "logs").glob("*.log"):
+        for line in log.read_text(errors="replace").splitlines():
+            if f'"event":"{name}"' not in line:
+                continue
+            entry = json.loads(line[line.index("{"):])
+            stamp, fraction = entry["time"].rstrip("Z").split(".")
+            seconds = time.mktime(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S")) - time.timezone + float(f"0.{fraction}")
+            found.append((seconds, entry["text"]))
+    return sorted(found)
+
+
+def wait_for(what, condition):
+    deadline = time.time() + TIMEOUT
+    while time.time() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise SystemExit(f"recovery: no {what} within {TIMEOUT} s")
+
+
+class Ours:
+    """One run of four workers, in which processes are killed one after the other."""
+
+    def __init__(self, text, folder):
+        self.folder = f"{folder}/run"
+        self.output = open(f"{folder}/out", "w+")
+        self.process = subprocess.Popen(
+            [PAWL, "run", ROOT / "examples" / "gpt-text.yaml", "--text", text, "--run-dir", self.folder,
+             "--set", f"spec.replicas={WORKERS}", "--set", "spec.runtime.config.steps=1000000"],
+            text=True, stdout=self.output, stderr=subprocess.STDOUT)
+        wait_for("step", lambda: self.step() >= WARM_STEPS)
+
+    def step(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"recovery: pawl run ended:\n{pathlib.Path(self.output.name).read_text()[-2000:]}")
+        steps = re.findall(r"\s(\d+)/1000000\s", pathlib.Path(self.output.name).read_text())
+        return int(steps[-1]) if steps else 0
+
+    def kill(self, slot):
+        """Seconds from the kill to the first step after it, and the confirmed steps that were made again."""
+        known = len(events(self.folder, "generation_runs"))
+        pid = next(pid for pid, environment in processes("pawl-train") if slot_of(environment) == slot)
+        start = time.time()
+        os.kill(pid, signal.SIGKILL)
+        runs = wait_for("new generation", lambda: events(self.folder, "generation_runs")[known:])
+        confirmed = int(re.search(r"confirmed step (\d+)", events(self.folder, "gang_parks")[-1][1]).group(1))
+        begun = int(re.search(r"from step (\d+)", events(self.folder, "commit_proposed")[-1][1]).group(1))
+        return runs[0][0] - start, max(0, confirmed - begun)
+
+    def close(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+
+
+class Theirs:
+    def __init__(self, python, text, folder, restarts):
+        config = {"model": {"layers": 4, "heads": 4, "channels": 128, "context": 64}, "data": {"paths": [text]},
+                  "batch": {"global": 16}, "optimizer": {"learning_rate": 0.003}, "schedule": {"warmup_steps": 50},
+                  "seed": 1}
+        path = pathlib.Path(folder) / "config.json"
+        path.write_text(json.dumps(config))
+        self.output = open(f"{folder}/torch", "w+")
+        self.process = subprocess.Popen(
+            [python, "-m", "torch.distributed.run", "--nproc-per-node", str(WORKERS), "--max-restarts", str(restarts),
+             HERE / "torch_gpt.py", path, "1000000"], text=True, stdout=self.output, stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
+        wait_for("step of torchrun", lambda: len(self.steps()) >= WARM_STEPS)
+
+    def steps(self):
+        found = re.findall(r"^STEP (\d+) (\S+) ", pathlib.Path(self.output.name).read_text(), re.M)
+        return [(float(at), int(step)) for step, at in found]
+
+    def kill(self):
+        victims = subprocess.run(["pgrep", "-P", str(self.process.pid)], text=True, capture_output=True).stdout.split()
+        start = time.time()
+        os.kill(int(victims[-1]), signal.SIGKILL)
+        first = wait_for("step of torchrun", lambda: [at for at, step in self.steps() if at > start and step == 1])
+        return first[0] - start
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def measure(is_smoke):
+    text, python = text_path(), torch_python()
+    rounds = 1 if is_smoke else 7
+    mine, leaders, peer, redone = [], [], [], 0
+    # One after the other: each has the machine for itself.
+    with tempfile.TemporaryDirectory() as folder:
+        run = Ours(text, folder)
+        for number in range(rounds):
+            seconds, again = run.kill(1 + number % (WORKERS - 1))
+            mine.append(seconds)
+            redone += again
+            time.sleep(1)
+        for _ in range(rounds):
+            seconds, again = run.kill(0)
+            leaders.append(seconds)
+            redone += again
+            time.sleep(1)
+        run.close()
+    if python and not is_smoke:
+        with tempfile.TemporaryDirectory() as folder:
+            run = Theirs(python, text, folder, rounds + 1)
+            for _ in range(rounds):
+                peer.append(run.kill())
+                time.sleep(2)
+            run.close()
+    later = ["pod_s", "leader_s", "sigstop_s", "grow_pause_s", "torchft_kill_s", "writes_per_change", "false_positives"]
+    why = "null keys: a lost pod still ends the attempt, so there is nothing to measure yet"
+    if not peer:
+        why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
+    return {"kill_s": round(statistics.median(mine), 3), "kill_all_s": [round(value, 3) for value in mine],
+            "kill_rank0_s": round(statistics.median(leaders), 3), "kill_rank0_all_s": [round(v, 3) for v in leaders],
+            "steps_redone": redone,
+            "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,
+            "torchrun_all_s": [round(value, 3) for value in peer],
+            **{key: None for key in later},
+            "why": why}
