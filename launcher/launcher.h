@@ -61,7 +61,7 @@ class Launcher {
   void act(const membership::HangUp& hang_up);
   void act(const membership::SelectCheckpoint& select) { saver_->select(select); }
   void act(const membership::StartProcesses& start);
-  void act(const membership::RestartProcess& restart);
+  void act(const membership::ReplaceProcess& replace);
   void act(const membership::KillProcess& kill);
   void act(const membership::TellProcess& tell);
   void act(const membership::StopProcesses& stop) { supervisor_->stop_all(stop.grace); }

@@ -98,8 +98,8 @@ void Launcher::act(const StartProcesses& start) {
   for (int i = 0; i < settings_.worker.processes; ++i) start_process(i, start.placement);
 }
 
-void Launcher::act(const RestartProcess& restart) {
-  start_process(restart.local_rank, std::nullopt);
+void Launcher::act(const ReplaceProcess& replace) {
+  start_process(replace.local_rank, std::nullopt);
 }
 
 void Launcher::act(const KillProcess& kill) { supervisor_->kill(kill.local_rank); }
@@ -145,10 +145,8 @@ void Launcher::act(const WriteShard& write) {
     saver_->write(write, std::move(*buffer));
     return;
   }
-  ShardWritten failed{
-      .local_rank = write.local_rank, .buffer = write.buffer, .error = buffer.error().message};
-  failed.shard.rank = write.rank;
-  failed.shard.step = write.step;
+  ShardWritten failed = answer_to(write);
+  failed.error = buffer.error().message;
   feed(failed);
 }
 

@@ -107,7 +107,7 @@ void ChannelSet::give_buffers(int local_rank, std::uint64_t bytes) {
 Result<os::Fd> ChannelSet::buffer(int local_rank, int index, std::uint64_t bytes) const {
   const auto found = channels_.find(local_rank);
   if (found == channels_.end() || index < 0 || index > 1 || bytes > found->second.buffer_bytes) {
-    return fail(Code::kInvalid, "no such buffer");
+    return fail(Code::kInvalid, "the training process sealed a buffer that it was not given");
   }
   os::Fd copy{
       ::fcntl(found->second.buffers[static_cast<std::size_t>(index)].get(), F_DUPFD_CLOEXEC, 3)};

@@ -122,7 +122,7 @@ struct StartProcesses {  // → ProcessExited for each, one day; without a place
                          // Welcome
   std::optional<Placement> placement;
 };
-struct RestartProcess {  // a new one in the place of one that ended → ProcessExited, one day
+struct ReplaceProcess {  // a new one in the place of one that ended → ProcessExited, one day
   int local_rank = 0;
 };
 struct KillProcess {  // at once → ProcessExited, as of one that was killed by anybody
@@ -142,6 +142,12 @@ struct WriteShard {  // → ShardWritten
   std::uint64_t bytes = 0;
   std::string manifest_json;
 };
+// The answer to `wanted`, to be filled in.
+inline ShardWritten answer_to(const WriteShard& wanted) {
+  return {.local_rank = wanted.local_rank,
+          .buffer = wanted.buffer,
+          .shard = {.rank = wanted.rank, .generation = wanted.generation, .step = wanted.step}};
+}
 struct PublishCheckpoint {  // → PublishDone; old ones are cleaned up with it
   std::int64_t step = 0, attempt = 0, generation = 0;
   int world_size = 1;
@@ -173,7 +179,7 @@ struct Leave {  // flush what is queued to the peers, then exit
 
 using Action =
     std::variant<ReadRecord, WatchRecord, WriteStatus, Dial, Send, HangUp, SelectCheckpoint,
-                 StartProcesses, RestartProcess, KillProcess, TellProcess, StopProcesses,
+                 StartProcesses, ReplaceProcess, KillProcess, TellProcess, StopProcesses,
                  WriteShard, PublishCheckpoint, CleanUpCheckpoints, DiscardCheckpoint, SetReady,
                  WriteTermination, Note, Leave>;
 

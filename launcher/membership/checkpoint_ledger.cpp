@@ -1,8 +1,9 @@
 #include "launcher/membership/checkpoint_ledger.h"
-#include "common/base/mutant.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "common/base/mutant.h"
 
 namespace pawl::membership {
 

@@ -120,6 +120,8 @@ api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const 
   const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
   failure.pod = pod != nullptr ? pod->name : joiner.join.pod;
   failure.pod_uid = joiner.join.self.uid;
+  if (failure.node.empty()) failure.node = joiner.join.node;
+  if (!failure.time) failure.time = ctx_.now.wall;
   failure.attempt = ctx_.id.attempt;
   failure.generation = generation_;
   if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
@@ -136,6 +138,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (joiner.member_rank != 0) return;
     progress_.add(progress->report, ctx_.now);
     ledger_.confirm(progress->report.step);
+    if (stage_ == Stage::kRunning) note_first_step(progress->report.step);
   } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
     if (owns_rank(joiner, shard->rank) && shard->generation == generation_) ledger_.add(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
@@ -179,14 +182,8 @@ void Gang::lose(PeerId peer, const std::string& why) {
   joiner.is_lost = true;
   const bool is_needed = stage_ == Stage::kRunning || stage_ == Stage::kReforming;
   if (!is_needed || joiner.is_finished || joiner.has_left) return;
-  fail_gang(api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
-                         .pod = joiner.join.pod,
-                         .node = joiner.join.node,
-                         .pod_uid = joiner.join.self.uid,
-                         .cause = "Unknown",
-                         .message = "lost the launcher of this pod: " + why,
-                         .attempt = ctx_.id.attempt,
-                         .time = ctx_.now.wall});
+  fail_gang(
+      failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why}));
 }
 
 void Gang::on_tick() {
@@ -273,25 +270,26 @@ void Gang::propose(const NextStart& start) {
     const Join& join = joiners_.at(members_[rank]).join;
     next.members.push_back({join.self, join.address, static_cast<int>(rank)});
   }
-  if (start.base == 0) {
-    next.base_members.clear();
-  } else if (start.base == next.generation) {
-    next.base_members.clear();
+  const GenerationStart newest{next.generation, next.base_generation, next.start_step};
+  const BaseMembers kind = base_members_after(newest, start);
+  if (kind != BaseMembers::kUnchanged) next.base_members.clear();
+  if (kind == BaseMembers::kMembers) {
     for (const api::Member& member : before) next.base_members.push_back(member.ref);
-  } else if (start.base != next.base_generation) {  // older: whoever still holds it
-    next.base_members.clear();
+  } else if (kind == BaseMembers::kHolders) {
+    const Holding wanted{start.base, start.step};
     for (const PeerId peer : members_) {
       const Joiner& joiner = joiners_.at(peer);
-      const Holding wanted{start.base, start.step};
       if (std::ranges::find(joiner.parked->held, wanted) != joiner.parked->held.end())
         next.base_members.push_back(joiner.join.self);
     }
   }
   next.base_generation = start.base;
+  // Steps behind the start are on no line any more.
+  if (next.progress && next.progress->step > start.step) next.progress->step = start.step;
   next.start_step = start.step;
   next.generation += 1;
-  next.lineage =
-      extend_lineage(next.lineage, {next.attempt, next.generation, start.step}, start.base);
+  next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start.step},
+                                start.base, next.checkpoint ? next.checkpoint->step : 0);
   next_ = start;
   proposal_ = next;
   ctx_.note("commit_proposed",
@@ -305,7 +303,9 @@ void Gang::propose(const NextStart& start) {
 bool Gang::is_committed() const {
   const api::WorkerGroupStatus& status = ctx_.record->status;
   return proposal_ && ctx_.is_leader() && status.generation == proposal_->generation &&
-         status.members == proposal_->members;
+         status.members == proposal_->members && status.start_step == proposal_->start_step &&
+         status.base_generation == proposal_->base_generation &&
+         status.base_members == proposal_->base_members;
 }
 
 void Gang::enter_running() {
@@ -315,6 +315,9 @@ void Gang::enter_running() {
   ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes, next_.step);
   if (publishing_ && !is_publishing()) publishing_.reset();
   are_peers_sent_ = false;
+  proposal_.reset();
+  forget_told_failures();
+  if (progress_.value() && progress_.value()->step > next_.step) progress_ = ProgressView{};
   asked_checkpoint_ = checkpoint_done_ = ctx_.record->status.checkpoint_done;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Joiner* joiner = find(members_[rank]);
@@ -331,20 +334,20 @@ void Gang::enter_running() {
     }
     joiner->member_rank = static_cast<int>(rank);
   }
+  const int source = source_rank();
+  // Whoever reported the state lost it while the commit was under way: nobody enters it.
+  if (next_.base > 0 && source < 0)
+    return begin_reform("the state to go on from was lost while the generation was committed");
   const Join& first = joiners_.at(members_.front()).join;
   const Commit commit{.group = *ctx_.record,
                       .master_address = without_brackets(host_of(first.address)),
                       .master_port = first.master_port,
                       .key = ctx_.id.data_key,
                       .load_uri = next_.base == 0 ? start_.load_uri : "",
-                      .source_rank = source_rank()};
+                      .source_rank = source};
   for (const PeerId peer : members_) send(peer, commit);
   if (ctx_.id.has_checkpoints) ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, generation_});
-  // Somebody lost what it had reported while the commit was under way.
-  const bool is_sound = next_.base == 0 ||
-                        are_members([](const Joiner& joiner) { return joiner.parked.has_value(); });
   for (const PeerId peer : members_) joiners_.at(peer).parked.reset();
-  if (!is_sound) begin_reform("a process was lost while the generation was committed");
 }
 
 int Gang::source_rank() const {
@@ -372,15 +375,10 @@ void Gang::send_peers() {
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
     if (joiner.ready->config_hash != config_hash) {
-      fail_gang(
-          api::Failure{.rank = joiner.member_rank * ctx_.id.processes,
-                       .pod = joiner.join.pod,
-                       .node = joiner.join.node,
-                       .pod_uid = joiner.join.self.uid,
-                       .cause = "Error",
-                       .message = "its trainer has another configuration or other data than rank 0",
-                       .attempt = ctx_.id.attempt,
-                       .time = ctx_.now.wall});
+      fail_gang(failure_of(
+          joiner, {.cause = "Error",
+                   .message = "its trainer has another configuration or other data than rank 0: "
+                              "give all workers the same runtime.config and the same text"}));
       return;
     }
     for (const std::uint16_t port : joiner.ready->data_ports) {

@@ -41,8 +41,9 @@ class Gang {
     Join join;
     std::optional<Ready> ready;
     std::optional<Parked> parked;  // since the last commit
-    int losses = 0;                // of processes, without a new step
-    std::int64_t lost_at = 0;      // the newest confirmed step then
+    int losses = 0;            // generations that a process of its was lost in, without a new step
+    std::int64_t lost_in = 0;  // the newest of them
+    std::int64_t lost_at = 0;  // the newest confirmed step then
     SteadyPoint last_heard{}, last_sent{};
     int member_rank = -1;
     bool is_finished = false, has_left = false, is_lost = false;
@@ -74,24 +75,27 @@ class Gang {
   void prepare_commit();
   // True when it is known what storage has to start from.
   bool select_start();
-  // `start.source` is kStorage only where `start.base` is 0.
   void propose(const NextStart& start);
   bool is_committed() const;
   bool has_finished() const;
   void enter_running();
+  // The lowest that holds the start state; -1: none.
   int source_rank() const;
 
   // gang_reform.cpp
   void on_process_lost(Joiner& joiner, const api::Failure& failure);
   void on_broken(const Joiner& joiner, const Broken& broken);
   void begin_reform(const std::string& why);
+  void park_all();
   void drive_reform();
-  void give_up_reform(const std::string& why);
+  // `culprit`: who is blamed where nothing is known to have failed.
+  void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
   bool is_reforming() const;  // until the new generation runs
+  void note_first_step(std::int64_t step);
   std::optional<NextStart> best_start();
   std::vector<ParkedReport> reports() const;
   bool is_all_accounted() const;
-  // A checkpoint that is asked for, or being published.
+  // A checkpoint is on its way to its manifest, and not waiting for another try.
   bool is_publishing() const { return publishing_ && !publishing_->retry_at; }
 
   void send_peers();
@@ -107,6 +111,7 @@ class Gang {
   void end(StopReason reason, bool is_saving, const std::string& why);
   void fail_gang(api::Failure failure);
   void remember(api::Failure failure);
+  void forget_told_failures();
   bool has_culprit() const;
   api::WorkerGroupStatus desired() const;
   void write_if_due();
@@ -130,6 +135,8 @@ class Gang {
   std::string reform_why_;
   // Until when the generation after a change has to run.
   std::optional<SteadyPoint> reform_deadline_;
+  // Since when no step was made: told with the first one of the new generation.
+  std::optional<SteadyPoint> broken_since_;
   int reforms_ = 0;               // since the last new step
   std::int64_t reformed_at_ = 0;  // the newest confirmed step then
   bool are_peers_sent_ = false;

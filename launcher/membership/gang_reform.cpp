@@ -10,13 +10,17 @@ namespace pawl::membership {
 void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
   joiner.ready.reset();
   joiner.parked.reset();  // of what it reported, a part is gone
+  // The failure policy may have been edited since its launcher looked.
+  if (!ctx_.record->spec.is_in_place) return fail_gang(failure);
   remember(failure);
   if (stage_ != Stage::kRunning && stage_ != Stage::kReforming) return;
+  if (std::exchange(joiner.lost_in, generation_) == generation_)
+    return begin_reform(failure.message);
   if (ledger_.confirmed() > joiner.lost_at) joiner.losses = 0;
   joiner.lost_at = ledger_.confirmed();
   if (++joiner.losses > ctx_.timings.reforms_max) {
-    give_up_reform("its processes were killed " + std::to_string(joiner.losses) +
-                   " times without a new step");
+    give_up_reform("the processes of " + joiner.join.pod + " were killed " +
+                   std::to_string(joiner.losses) + " times without a new step");
     return;
   }
   begin_reform(failure.message);
@@ -39,20 +43,37 @@ void Gang::begin_reform(const std::string& why) {
     return;
   }
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
-  proposal_.reset();
   is_selected_ = false;
   start_ = {};
-  ctx_.note("gang_parks", why, true);
+  if (!broken_since_) broken_since_ = ctx_.now.steady;
+  ctx_.note("gang_parks", "confirmed step " + std::to_string(ledger_.confirmed()) + "; " + why,
+            true);
+  park_all();
+}
+
+void Gang::park_all() {
+  proposal_.reset();
   for (const PeerId peer : members_) joiners_.at(peer).parked.reset();
   broadcast(Park{generation_});
 }
 
 // The failure that began it is the cause of the end then; without one nobody is to blame.
-void Gang::give_up_reform(const std::string& why) {
+void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const std::string text = "the gang was broken (" + reform_why_ + "): " + why;
   if (has_culprit()) return end(StopReason::kFailed, false, text);
-  fail_gang(api::Failure{
-      .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall});
+  api::Failure failure{
+      .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
+  fail_gang(culprit != nullptr ? failure_of(*culprit, std::move(failure)) : std::move(failure));
+}
+
+void Gang::note_first_step(std::int64_t step) {
+  if (!broken_since_ || step <= next_.step) return;
+  const auto time =
+      std::chrono::duration_cast<std::chrono::milliseconds>(ctx_.now.steady - *broken_since_);
+  broken_since_.reset();
+  ctx_.note("generation_runs", "generation " + std::to_string(generation_) + " made step " +
+                                   std::to_string(step) + ", " + std::to_string(time.count()) +
+                                   " ms after the one before it was broken");
 }
 
 bool Gang::is_reforming() const {
@@ -60,20 +81,32 @@ bool Gang::is_reforming() const {
 }
 
 void Gang::drive_reform() {
-  if (ctx_.now.steady >= *reform_deadline_) {
+  const bool is_parking = stage_ == Stage::kReforming && !are_members([](const Joiner& joiner) {
+                            return joiner.parked.has_value();
+                          });
+  const bool is_waiting = is_parking || stage_ == Stage::kRunning;
+  if (is_waiting && ctx_.now.steady >= *reform_deadline_) {
     std::string silent;
+    const Joiner* first_silent = nullptr;
     for (const PeerId peer : members_) {
       const Joiner& joiner = joiners_.at(peer);
       const bool is_there =
           stage_ == Stage::kReforming ? joiner.parked.has_value() : joiner.ready.has_value();
-      if (!is_there) silent += (silent.empty() ? "" : ", ") + joiner.join.pod;
+      if (is_there) continue;
+      silent += (silent.empty() ? "" : ", ") + joiner.join.pod;
+      if (first_silent == nullptr) first_silent = &joiner;
     }
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(ctx_.timings.reform_max);
-    return give_up_reform("it could not go on within " + std::to_string(limit.count()) + " s" +
-                          (silent.empty() ? "" : ", and did not hear from " + silent));
+    return give_up_reform("it could not go on within " + std::to_string(limit.count()) +
+                              " s, and did not hear from " + silent,
+                          first_silent);
   }
-  if (stage_ != Stage::kReforming || !writer_.is_free() || !ctx_.is_leader()) return;
-  if (!are_members([](const Joiner& joiner) { return joiner.parked.has_value(); })) return;
+  if (is_waiting || !writer_.is_free() || !ctx_.is_leader()) return;
+  if (ctx_.record->status.generation > generation_) {
+    // A write of ours that had been given up was applied all the same: what was promised is void.
+    generation_ = ctx_.record->status.generation;
+    return park_all();
+  }
   const bool has_ended =
       !are_members([](const Joiner& joiner) { return !joiner.parked->has_ended; });
   if (has_ended) return give_up_reform("a rank had trained to the end already");
@@ -86,10 +119,12 @@ std::optional<NextStart> Gang::best_start() {
   const GenerationStart newest{status.generation, status.base_generation, status.start_step};
   const NextStart start = next_start(newest, reports(), is_all_accounted());
   if (start.source == Source::kMemory) return start;
-  // What is being published may be the newest that storage has.
-  if (start.source == Source::kWait || is_publishing() || !select_start()) return std::nullopt;
-  if (start.base > 0 && start.step > start_.step)
-    return NextStart{Source::kMemory, start.base, start.step};
+  // What is being stored or published may be the newest that there is.
+  const bool is_writing =
+      !are_members([](const Joiner& joiner) { return !joiner.parked->is_writing; });
+  if (start.source == Source::kWait || is_writing || is_publishing()) return std::nullopt;
+  if (!select_start()) return std::nullopt;
+  if (start.base > 0 && start.step > start_.step) return start;
   return NextStart{Source::kStorage, 0, start_.step};
 }
 

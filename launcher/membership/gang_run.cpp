@@ -29,6 +29,7 @@ void Gang::decide() {
   }
   if (stage_ == Stage::kReforming && is_committed()) enter_running();
   if (stage_ == Stage::kRunning) send_peers();
+  if (stage_ == Stage::kReforming && !proposal_) drive_checkpoints();
   if (is_reforming()) drive_reform();
   if (stage_ == Stage::kRunning) {
     drive_requests();
@@ -88,7 +89,7 @@ void Gang::drive_checkpoints() {
     ctx_.act(DiscardCheckpoint{lost, ctx_.id.attempt, generation_});
   }
   const auto step = ledger_.publishable();
-  if (publishing_ && !publishing_->retry_at) return;
+  if (is_publishing()) return;
   if (step) {  // newer than one that waits for another try
     publishing_ = Publishing{*step, generation_, writer_.ask_for_record()};
   } else if (publishing_ && ctx_.now.steady >= *publishing_->retry_at) {
@@ -183,15 +184,30 @@ void Gang::remember(api::Failure failure) {
   // Another launcher's words must not be able to make the record unwritable.
   if (std::cmp_greater(failure.message.size(), api::kMessageBytesMax))
     failure.message = "(message too long)";
-  failure.generation = generation_;
+  // Where a commit is under way it is the new generation's: that one has not outlived it.
+  failure.generation = proposal_ ? proposal_->generation : generation_;
   if (std::cmp_greater(failure.log_tail.size(), api::kLogTailBytesMax)) failure.log_tail.clear();
-  failures_.push_back(std::move(failure));
+  // The first ones tell what happened, and the record has room for so many.
+  const bool is_victim = failure.cause == "Victim";
+  const auto alike = std::ranges::count_if(
+      failures_, [&](const api::Failure& known) { return (known.cause == "Victim") == is_victim; });
+  if (std::cmp_less(alike, kFailuresMax)) failures_.push_back(std::move(failure));
+}
+
+// What stands in the record is not said again, however many have pushed it out since.
+void Gang::forget_told_failures() {
+  std::erase_if(failures_, [this](const api::Failure& failure) {
+    return failure.generation < generation_ &&
+           std::ranges::any_of(
+               ctx_.record->status.failures,
+               [&](const api::Failure& known) { return is_same(known, failure); });
+  });
 }
 
 // What the gang has outlived is no cause of its end.
 bool Gang::has_culprit() const {
   return std::ranges::any_of(failures_, [this](const api::Failure& failure) {
-    return failure.generation == generation_ && failure.cause != "Victim";
+    return failure.generation >= generation_ && failure.cause != "Victim";
   });
 }
 
@@ -217,7 +233,7 @@ void Gang::drive_end() {
   const bool is_written =
       is_superseded() || (writer_.is_free() && desired() == ctx_.record->status);
   const bool has_failed = std::ranges::any_of(
-      failures_, [this](const api::Failure& failure) { return failure.generation == generation_; });
+      failures_, [this](const api::Failure& failure) { return failure.generation >= generation_; });
   const bool knows_culprit =
       !has_failed || has_culprit() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait;
   const bool is_settled = have_left && !publishing_ && is_written && knows_culprit;

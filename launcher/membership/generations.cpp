@@ -30,6 +30,10 @@ bool Standing::may_enter(std::int64_t generation) const {
   return generation > promised_ && generation > entered_;
 }
 
+bool has_surely_never_held(std::int64_t generation, const Holding& held, bool may_have_held) {
+  return held.generation != generation && !may_have_held;
+}
+
 bool has_start_state(const Holding& held, const GenerationStart& start) {
   return start.base > 0 && held.generation == start.base && held.step == start.step;
 }
@@ -65,6 +69,13 @@ NextStart next_start(const GenerationStart& newest, std::span<const ParkedReport
   const auto older = best(reports, [](const ParkedReport& report) { return report.is_on_line; });
   return older ? NextStart{Source::kStorage, older->generation, older->step}
                : NextStart{Source::kStorage, 0, 0};
+}
+
+BaseMembers base_members_after(const GenerationStart& newest, const NextStart& start) {
+  if (start.base == 0) return BaseMembers::kNobody;
+  if (start.base == newest.generation) return BaseMembers::kMembers;
+  // Where the newest generation is void, so is what those hold who are not heard.
+  return start.source == Source::kMemory ? BaseMembers::kUnchanged : BaseMembers::kHolders;
 }
 
 }  // namespace pawl::membership

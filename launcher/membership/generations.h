@@ -45,6 +45,10 @@ class Standing {
   std::int64_t entered_ = 0, promised_ = 0;
 };
 
+// Whether a process can never have held the start state of `generation`, and by its promise never
+// will. `may_have_held`: it, or one that it replaced, was welcomed into it and is gone.
+bool has_surely_never_held(std::int64_t generation, const Holding& held, bool may_have_held);
+
 // Whether a process that holds this has the start state without being fed.
 bool has_start_state(const Holding& held, const GenerationStart& start);
 
@@ -53,7 +57,8 @@ bool is_on_line(const Holding& held, std::span<const api::LineageEntry> line);
 
 // ---- who commits
 
-// A parked member, as it reported. A member that is not heard has no report.
+// One process of a parked member: a member has as many reports as processes, and none while it is
+// not heard.
 struct ParkedReport {
   bool is_member = false;       // of the newest generation, with the same (uid, start)
   bool is_base_member = false;  // of the generation that the newest one goes on from
@@ -63,7 +68,7 @@ struct ParkedReport {
   bool has_never_held = false;
   // `held` lies on the line that the newest generation went on from: what counts when that is void.
   bool is_on_line = false;
-  Holding held;  // the best of its processes
+  Holding held;
 };
 
 enum class Source {
@@ -82,5 +87,15 @@ struct NextStart {
 // of spec.pods (the operator has voided what it held).
 NextStart next_start(const GenerationStart& newest, std::span<const ParkedReport> reports,
                      bool is_all_accounted);
+
+// Who may hold the state that the generation after `newest` goes on from, where that begins with
+// `start`.
+enum class BaseMembers {
+  kNobody,     // it comes from storage
+  kMembers,    // those of `newest`
+  kUnchanged,  // the base members of `newest`
+  kHolders     // those who reported (start.base, start.step)
+};
+BaseMembers base_members_after(const GenerationStart& newest, const NextStart& start);
 
 }  // namespace pawl::membership

@@ -1,11 +1,13 @@
 #include "launcher/membership/lineage.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace pawl::membership {
 
 std::vector<api::LineageEntry> extend_lineage(std::vector<api::LineageEntry> lineage,
-                                              const api::LineageEntry& entry, std::int64_t base) {
+                                              const api::LineageEntry& entry, std::int64_t base,
+                                              std::int64_t stored) {
   std::erase_if(lineage, [&](const api::LineageEntry& old) {
     return old.start_step > entry.start_step || (base > 0 && old.generation > base);
   });
@@ -15,8 +17,12 @@ std::vector<api::LineageEntry> extend_lineage(std::vector<api::LineageEntry> lin
     const bool is_last = i + 1 == lineage.size();
     if (is_last || lineage[i + 1].start_step > lineage[i].start_step) kept.push_back(lineage[i]);
   }
-  if (kept.size() > kLineageMax) {
-    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(kLineageMax));
+  while (kept.size() > kLineageMax) {
+    // Not the newest, which is the one that counts from now on.
+    const auto bare = std::find_if(kept.begin(), kept.end() - 1, [&](const auto& one) {
+      return stored > 0 && one.start_step >= stored;
+    });
+    kept.erase(bare == kept.end() - 1 ? kept.begin() : bare);
   }
   return kept;
 }

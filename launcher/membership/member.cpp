@@ -106,7 +106,7 @@ void Member::on_commit(const Commit& commit) {
   commit_ = commit;
   peers_.reset();
   parking_.reset();
-  own_loss_.reset();
+  report_sent_ = {};  // the first step of a generation is told at once
   standing_.enter(status.generation);
   member_rank_ = me->rank;
   ctx_.act(SetReady{true});
@@ -178,6 +178,7 @@ void Member::welcome() {
     Process& process = processes_[static_cast<std::size_t>(i)];
     if (!process.hello || process.is_working || !process.is_running) continue;
     process.is_working = true;
+    own_loss_.reset();
     process.welcomed_in = status.generation;
     welcome.rank = rank_of(i);
     welcome.local_rank = i;
@@ -256,14 +257,15 @@ void Member::on_shard_written(const ShardWritten& written) {
            one.shard.generation == written.shard.generation;
   });
   if (write == writes_.end()) return;
-  if (!written.error.empty() && write->tries < ctx_.timings.save_tries) {
+  const bool is_orphan = write->is_orphan;
+  if (!written.error.empty() && !is_orphan && write->tries < ctx_.timings.save_tries) {
     ctx_.note("shard_write_failed", written.error + "; trying again", true);
     write->retry_at = ctx_.now.steady + ctx_.timings.save_retry_first * (1 << (write->tries - 1));
     return;
   }
   writes_.erase(write);
   const Process& process = processes_[static_cast<std::size_t>(written.local_rank)];
-  if (process.is_running)
+  if (process.is_running && !is_orphan)
     ctx_.act(TellProcess{written.local_rank, channel::Released{written.buffer}});
   report(true);
   if (written.error.empty()) {

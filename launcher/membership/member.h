@@ -50,13 +50,15 @@ class Member {
   struct Parking {
     std::int64_t generation = 0;
     SteadyPoint deadline{};
-    bool is_reported = false;
+    bool is_reported = false, is_writing_told = false;
   };
 
   struct Write {
     WriteShard shard;
     int tries = 1;
     std::optional<SteadyPoint> retry_at;  // the last try has failed
+    // Its process is gone, and the buffer with it once this try has ended.
+    bool is_orphan = false;
   };
 
   void on_commit(const Commit& commit);

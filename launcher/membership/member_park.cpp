@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/api/contract.h"
+#include "common/base/mutant.h"
 #include "launcher/membership/member.h"
 
 namespace pawl::membership {
@@ -48,20 +48,24 @@ void Member::drive_parking() {
       ctx_.act(KillProcess{static_cast<int>(i)});
     }
   }
-  if (!parking_->is_reported && are_all([](const Process& process) { return !process.is_working; }))
+  // What is on its way to storage may be the newest that there is: the end of it is told, too.
+  const bool has_written = parking_->is_writing_told && writes_.empty();
+  if ((!parking_->is_reported || has_written) &&
+      are_all([](const Process& process) { return !process.is_working; }))
     tell_parked();
 }
 
 void Member::tell_parked() {
   parking_->is_reported = true;
-  Parked parked{.generation = parking_->generation};
+  parking_->is_writing_told = !writes_.empty();
+  Parked parked{.generation = parking_->generation, .is_writing = parking_->is_writing_told};
   for (const Process& process : processes_) {
     const Holding held = process.is_running ? process.held : Holding{};
     parked.held.push_back(held);
     // One that holds nothing may have come in the place of one that did.
-    const bool was_welcomed = process.welcomed_in == parking_->generation;
-    const bool holds_older = held.generation > 0 && held.generation < parking_->generation;
-    parked.has_never_held = parked.has_never_held || !was_welcomed || holds_older;
+    const bool may_have_held = process.welcomed_in == parking_->generation && held.generation == 0;
+    parked.has_never_held =
+        parked.has_never_held || has_surely_never_held(parking_->generation, held, may_have_held);
     parked.has_ended = parked.has_ended || process.exit_code == 0;
   }
   report(true);
@@ -71,7 +75,10 @@ void Member::tell_parked() {
 bool Member::is_source_lost() const {
   const int local = commit_->source_rank - rank_of(0);
   const api::WorkerGroupStatus& status = commit_->group.status;
-  if (status.base_generation == 0 || local < 0 || local >= ctx_.id.processes) return false;
+  if (is_mutant(Mutant::kB36SourceUnchecked)) return false;
+  if (status.base_generation == 0) return false;
+  if (commit_->source_rank < 0) return true;
+  if (local < 0 || local >= ctx_.id.processes) return false;
   const GenerationStart start{status.generation, status.base_generation, status.start_step};
   return !has_start_state(processes_[static_cast<std::size_t>(local)].held, start);
 }
@@ -94,14 +101,21 @@ void Member::outlive(const ProcessExited& exited) {
   next.is_running = true;
   next.welcomed_in = process.welcomed_in;
   process = std::move(next);
-  std::erase_if(writes_,
-                [&](const Write& write) { return write.shard.local_rank == exited.local_rank; });
+  // What is being written will be there without it; nothing of it can be tried again.
+  for (Write& write : writes_) {
+    if (write.shard.local_rank != exited.local_rank) continue;
+    write.is_orphan = true;
+    if (!write.retry_at) continue;
+    link_.send(ShardFailed{write.shard.rank, write.shard.generation, write.shard.step,
+                           "its process was lost before it could be tried again"});
+  }
+  std::erase_if(writes_, [](const Write& write) { return write.is_orphan && write.retry_at; });
   ready_told_on_ = 0;
   if (parking_) parking_->is_reported = false;
   report(true);
   link_.send(ProcessLost{failure});
   own_loss_ = std::move(failure);
-  ctx_.act(RestartProcess{exited.local_rank});
+  ctx_.act(ReplaceProcess{exited.local_rank});
 }
 
 }  // namespace pawl::membership

@@ -1,7 +1,8 @@
 // The decision of a launcher: one input in, ordered actions out. A pure function of what it was
 // told: no I/O, no clock, no randomness; it runs under the simulator as it does in a pod and in
-// `pawl run`. launcher.cpp performs the actions on its one owner thread. Here one generation per
-// attempt: the gang is formed once, and ends as a whole.
+// `pawl run`. launcher.cpp performs the actions on its one owner thread. An attempt's members stay
+// the same; its generations follow each other when a process is replaced (gang_reform.cpp), and it
+// ends as a whole.
 #pragma once
 
 #include <memory>
@@ -24,8 +25,6 @@ class Membership {
   // The first actions, before any input.
   std::vector<Action> start(Now now);
   std::vector<Action> step(const Input& input, Now now);
-
-  bool is_leading() const { return gang_ != nullptr; }
 
  private:
   void notice_pause();

@@ -19,11 +19,9 @@ void RecordWriter::on_done(const WriteDone& done) {
   in_flight_ = false;
   switch (done.outcome) {
     case WriteOutcome::kApplied:
-      unclear_in_a_row_ = 0;
       backoff_ = {};
       return;
     case WriteOutcome::kUnclear:
-      ++unclear_in_a_row_;
       awaited_read_ = ask_for_record();
       return;
     case WriteOutcome::kRefused:

@@ -23,14 +23,12 @@ class RecordWriter {
   void on_record(std::uint64_t read_id);
   // A read of the caller's own; on_record() gets its id back.
   std::uint64_t ask_for_record();
-  int unclear_in_a_row() const { return unclear_in_a_row_; }
 
  private:
   Context& ctx_;
   bool in_flight_ = false;
   std::optional<std::uint64_t> awaited_read_;
   std::uint64_t last_read_ = 0;
-  int unclear_in_a_row_ = 0;
   std::chrono::milliseconds backoff_{0};
   SteadyPoint retry_at_{};
 };

@@ -153,25 +153,21 @@ Result<ShardDone> Saver::Impl::write_one(const WriteShard& wanted, const os::Fd&
   const auto id = id_of(wanted);
   PAWL_TRY(info,
            checkpoint::write_shard(*opened, id, wanted.rank, wanted.world_size, mapping.bytes()));
-  return ShardDone{.rank = wanted.rank,
-                   .generation = wanted.generation,
-                   .step = wanted.step,
-                   .file = info.file,
-                   .bytes = info.bytes,
-                   .crc32c = info.crc32c,
-                   .sha256 = info.sha256,
-                   .manifest_json = wanted.manifest_json};
+  ShardDone done = answer_to(wanted).shard;
+  done.file = info.file;
+  done.bytes = info.bytes;
+  done.crc32c = info.crc32c;
+  done.sha256 = info.sha256;
+  done.manifest_json = wanted.manifest_json;
+  return done;
 }
 
 void Saver::Impl::write(const WriteShard& wanted, const os::Fd& buffer) {
-  ShardWritten written{.local_rank = wanted.local_rank, .buffer = wanted.buffer};
+  ShardWritten written = answer_to(wanted);
   auto done = write_one(wanted, buffer);
   if (done) {
     written.shard = std::move(*done);
   } else {
-    written.shard.rank = wanted.rank;
-    written.shard.generation = wanted.generation;
-    written.shard.step = wanted.step;
     written.error = done.error().message;
   }
   answer(events_.on_written, std::move(written));

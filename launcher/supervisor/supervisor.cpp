@@ -137,8 +137,4 @@ void Supervisor::on_tick() {
   }
 }
 
-bool Supervisor::has_running() const {
-  return std::ranges::any_of(processes_, [](const auto& entry) { return entry.second.is_running; });
-}
-
 }  // namespace pawl::launcher

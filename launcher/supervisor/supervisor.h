@@ -42,7 +42,6 @@ class Supervisor {
   // SIGCHLD came: takes every child that ended, ours and orphans that fell to us.
   void reap();
   void on_tick();
-  bool has_running() const;
 
  private:
   struct Process {
@@ -54,7 +53,6 @@ class Supervisor {
   };
   void on_ended(int local_rank, int status);
   void on_tail(int local_rank, const std::string& tail);
-  void tell(Process& process);
   void signal_group(const Process& process, int signal) const;
 
   const Clock& clock_;

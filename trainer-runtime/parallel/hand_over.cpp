@@ -11,8 +11,7 @@
 namespace pawl::parallel {
 namespace {
 
-// What passes through a rank that needs nothing of it.
-constexpr std::size_t kPassingElements = std::size_t{1} << 20;
+constexpr std::size_t kPieceElements = std::size_t{1} << 20;
 
 std::array<std::span<float>, 3> spans_of(optim::TrainingArrays& arrays) {
   return {arrays.parameters.span(), arrays.moment1.span(), arrays.moment2.span()};
@@ -24,18 +23,12 @@ std::string digest_of(optim::TrainingArrays& arrays) {
   return std::to_string(crc);
 }
 
-Status pass_on(collective::Collective& ring, int source, std::size_t elements) {
-  std::vector<float> passing(std::min(elements, kPassingElements));
-  for (std::size_t first = 0; first < elements; first += passing.size()) {
-    const auto piece = std::span(passing).first(std::min(passing.size(), elements - first));
-    PAWL_TRY_VOID(ring.broadcast(std::as_writable_bytes(piece), source));
-  }
-  return {};
-}
-
-Status broadcast_pieces(collective::Collective& ring, int source, std::span<float> values) {
-  for (std::size_t first = 0; first < values.size(); first += kPassingElements) {
-    const auto piece = values.subspan(first, std::min(kPassingElements, values.size() - first));
+// Into `values`, or, where this rank holds them already, through a buffer of its own.
+Status broadcast(collective::Collective& ring, int source, std::span<float> values, bool is_kept) {
+  std::vector<float> passing(is_kept ? 0 : std::min(values.size(), kPieceElements));
+  for (std::size_t first = 0; first < values.size(); first += kPieceElements) {
+    const std::size_t count = std::min(kPieceElements, values.size() - first);
+    const auto piece = is_kept ? values.subspan(first, count) : std::span(passing).first(count);
     PAWL_TRY_VOID(ring.broadcast(std::as_writable_bytes(piece), source));
   }
   return {};
@@ -51,12 +44,11 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
     received = std::make_unique<optim::TrainingArrays>(
         static_cast<models::Index>(arrays->parameters.size()));
   }
+  PAWL_TRY(holders, ring.all_gather(how.has_state ? "1" : ""));
+  const bool is_needed =
+      std::ranges::any_of(holders, [](const std::string& one) { return one.empty(); });
   for (const std::span<float> own : spans_of(received ? *received : *arrays)) {
-    if (is_source || received) {
-      PAWL_TRY_VOID(broadcast_pieces(ring, how.source, own));
-    } else {
-      PAWL_TRY_VOID(pass_on(ring, how.source, own.size()));
-    }
+    if (is_needed) PAWL_TRY_VOID(broadcast(ring, how.source, own, is_source || received));
   }
   PAWL_TRY(digests, ring.all_gather(digest_of(received ? *received : *arrays)));
   const auto source = static_cast<std::size_t>(how.source);

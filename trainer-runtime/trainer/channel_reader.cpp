@@ -49,9 +49,15 @@ bool ChannelReader::read_one() {
   if (packet && !message && message.error().code == Code::kNotFound) return true;  // of a newer one
   const std::lock_guard lock(mutex_);
   if (message) {
-    if (std::holds_alternative<Park>(*message)) ::eventfd_write(park_.get(), 1);
+    if (std::holds_alternative<Park>(*message)) {
+      is_parking_ = true;
+      ::eventfd_write(park_.get(), 1);
+    }
     eventfd_t ignored = 0;
-    if (std::holds_alternative<Welcome>(*message)) ::eventfd_read(park_.get(), &ignored);
+    if (std::holds_alternative<Welcome>(*message)) {
+      is_parking_ = false;
+      ::eventfd_read(park_.get(), &ignored);
+    }
     queue_.push_back({std::move(*message), std::move((*packet)->fds)});
   } else {
     error_ = message.error();

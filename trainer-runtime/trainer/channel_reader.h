@@ -4,6 +4,7 @@
 // belongs to one thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,7 @@ class ChannelReader {
   Result<std::vector<Incoming>> take(std::chrono::milliseconds timeout, int other_fd);
   // Readable from Park until the next Welcome.
   int park_fd() const { return park_.get(); }
+  bool is_parking() const { return is_parking_; }
 
  private:
   void run();
@@ -40,6 +42,7 @@ class ChannelReader {
 
   const int channel_;
   const os::Fd park_, arrived_, end_;
+  std::atomic<bool> is_parking_ = false;
   std::mutex mutex_;
   std::vector<Incoming> queue_;
   std::optional<Error> error_;

@@ -29,6 +29,7 @@ class ChannelSession final : public Session {
   int park_fd() const { return reader_.park_fd(); }
 
   Result<Orders> poll() override;
+  bool is_parking() const override { return reader_.is_parking(); }
   Status report(const api::channel::Report& report) override;
   Status done(std::int64_t step) override;
 

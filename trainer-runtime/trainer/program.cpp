@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -191,6 +192,8 @@ struct Memory {
   std::int64_t generation = 0;  // the newest whose start state it held
   saving::TrainerState state;
   bool is_untouched = true;  // the arrays are as prepare() made them
+  std::optional<SteadyPoint> next_checkpoint;
+  api::channel::Report applied;  // of the last step that this process applied
 };
 
 Status take_from_storage(Run& run, const Welcome& gang, Memory& memory) {
@@ -220,9 +223,9 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
     PAWL_TRY(state, saving::decode_state(scalars));
     memory.state = state;
   } else if (!holds) {
-    return fail(Code::kInvalid, "this rank was taken for one that holds step " +
-                                    std::to_string(gang.start_step) + " of generation " +
-                                    std::to_string(gang.base_generation));
+    return fail(Code::kUnavailable, "this rank was taken for one that holds step " +
+                                        std::to_string(gang.start_step) + " of generation " +
+                                        std::to_string(gang.base_generation));
   }
   if (memory.state.step != gang.start_step) {
     return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) +
@@ -243,9 +246,15 @@ Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& se
   PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
   const auto sink = make_channel_sink(session, std::move(shard), gang.rank == 0);
   print_plan(run, gang, memory.state);
-  Trainer trainer(parts_of(run, gang, session, *sink, clock), memory.state);
+  Parts parts = parts_of(run, gang, session, *sink, clock);
+  parts.is_stored = gang.base_generation == 0;
+  parts.next_checkpoint = memory.next_checkpoint;
+  parts.before = memory.applied;
+  Trainer trainer(parts, memory.state);
   auto outcome = trainer.run();
   memory.state = trainer.state();
+  memory.next_checkpoint = trainer.next_checkpoint();
+  memory.applied = trainer.applied();
   return outcome;
 }
 
@@ -261,8 +270,10 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
   while (true) {
     auto outcome = run_generation(run, gang, session, memory, clock);
     run.ring.reset();
-    const bool is_over = outcome || outcome.error().code != Code::kUnavailable;
-    if (is_over || !gang.can_park) return outcome;
+    // A neighbour with another key is one of another generation: this one has not come about.
+    const bool is_lost = !outcome && (outcome.error().code == Code::kUnavailable ||
+                                      outcome.error().code == Code::kForbidden);
+    if (!is_lost || !gang.can_park) return outcome;
     const std::string& why = outcome.error().message;
     std::fprintf(stderr, "pawl-train: parked at step %lld of generation %lld: %s\n",
                  static_cast<long long>(memory.state.step),

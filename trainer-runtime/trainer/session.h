@@ -21,6 +21,8 @@ class Session {
   // Everything that was ordered since the last call; does not wait. Unavailable: the launcher is
   // gone.
   virtual Result<Orders> poll() = 0;
+  // This rank is wanted at rest, as soon as it can be.
+  virtual bool is_parking() const { return false; }
   virtual Status report(const api::channel::Report& report) = 0;
   virtual Status done(std::int64_t step) = 0;
 };

@@ -32,12 +32,13 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       optimizer_(parts.config, parts.model.tensors()),
       gradients_(parts.arrays.parameters.size()),
       reducer_(parts.ring, gradients_.span()),
-      saved_step_(start.step),
+      saved_step_(parts.is_stored ? start.step : -1),
       rate_step_(start.step) {
   const auto tokens =
       static_cast<std::size_t>(parts.config.batch.micro * parts.config.model.context);
   inputs_.resize(tokens);
   targets_.resize(tokens);
+  if (parts.before.step == start.step) applied_ = parts.before;
   applied_.step = confirmed_.step = start.step;
 }
 
@@ -50,7 +51,9 @@ void Trainer::print(const char* format, Values... values) const {
 
 Result<Outcome> Trainer::run() {
   rate_mark_ = parts_.clock.steady_now();
-  next_checkpoint_ = rate_mark_ + seconds(parts_.checkpoint_seconds);
+  // Frequent recoveries do not put it off for ever.
+  next_checkpoint_ =
+      parts_.next_checkpoint.value_or(rate_mark_ + seconds(parts_.checkpoint_seconds));
   while (state_.step < parts_.config.steps) {
     PAWL_TRY(loss, compute());
     PAWL_TRY(agreed, agree(loss));
@@ -85,6 +88,7 @@ Result<double> Trainer::compute() {
   std::fill(gradients_.span().begin(), gradients_.span().end(), 0.0F);
   double loss = 0;
   for (std::int64_t micro = share.first; micro < share.last; ++micro) {
+    if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
     read_samples(state_.cursor + static_cast<std::uint64_t>(micro * batch.micro));
     const bool is_last = micro + 1 == share.last;
     loss += parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
@@ -242,6 +246,7 @@ Result<Validation> Trainer::validate() {
   std::array<double, 1> loss{};
   for (auto batch = static_cast<std::uint64_t>(share.first);
        batch < static_cast<std::uint64_t>(share.last); ++batch) {
+    if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
     const std::uint64_t first = batch * micro, count = std::min(micro, wanted - first);
     for (std::uint64_t i = 0; i < count; ++i) {
       parts_.corpus.held_out_sample((first + i) * available / wanted,

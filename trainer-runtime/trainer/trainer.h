@@ -9,6 +9,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "common/base/clock.h"
 #include "trainer-runtime/data/permutation.h"
@@ -29,7 +30,11 @@ struct Parts {
   Session& session;
   const Clock& clock;
   int checkpoint_seconds = 60;
-  SteadyPoint process_start{};  // for the time to the first step
+  // Of the generation before, where the start state comes from memory.
+  bool is_stored = true;  // the start state is what storage has, or nothing is worth storing yet
+  std::optional<SteadyPoint> next_checkpoint = std::nullopt;
+  api::channel::Report before = {};  // of the start's step, if this process has made it
+  SteadyPoint process_start{};       // for the time to the first step
   std::function<void(const std::string& line)> print = [](const std::string&) {
   };  // for people; rank 0
 };
@@ -51,6 +56,8 @@ class Trainer {
   std::int64_t step() const { return state_.step; }
   const saving::TrainerState& state() const { return state_; }
   double last_loss() const { return confirmed_.loss; }
+  const api::channel::Report& applied() const { return applied_; }
+  SteadyPoint next_checkpoint() const { return next_checkpoint_; }
 
  private:
   // Sums over all ranks; what any rank wants, all do.
@@ -79,7 +86,7 @@ class Trainer {
   device::Buffer<float> gradients_;
   parallel::GradientReducer reducer_;
   std::vector<std::int32_t> inputs_, targets_;
-  std::int64_t saved_step_;
+  std::int64_t saved_step_;  // the newest that was sealed or came from storage; -1: none
   SteadyPoint next_checkpoint_, rate_mark_, printed_{};
   std::int64_t rate_step_;
   api::channel::Report applied_, confirmed_;  // of the last applied, the last confirmed step

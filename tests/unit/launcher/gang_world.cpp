@@ -86,7 +86,7 @@ void GangWorld::show_record() {
   }
 }
 
-void GangWorld::on_write(std::size_t index, const WriteStatus& write) {
+void GangWorld::act(std::size_t index, const WriteStatus& write) {
   if (is_api_down) return give(index, WriteDone{WriteOutcome::kRefused, "no API"});
   if (write.resource_version != record.meta.resource_version) {
     ++conflicts;
@@ -107,7 +107,7 @@ void GangWorld::on_write(std::size_t index, const WriteStatus& write) {
   show_record();
 }
 
-void GangWorld::on_dial(std::size_t index, const Dial& dial) {
+void GangWorld::act(std::size_t index, const Dial& dial) {
   break_link(index, kLeaderPeer, "");
   for (std::size_t other = 0; other < nodes.size(); ++other) {
     if (nodes[other].address != dial.address || !nodes[other].is_alive || nodes[other].exit_code)
@@ -131,76 +131,102 @@ void GangWorld::break_link(std::size_t index, PeerId peer, const std::string& wh
 }
 
 void GangWorld::perform(std::size_t index, const Action& action) {
-  Node& node = nodes[index];
-  if (const auto* read = std::get_if<ReadRecord>(&action)) {
-    if (is_api_down) {
-      held_reads_.push_back({index, read->id});
-    } else {
-      give(index, RecordSeen{record, read->id});
-    }
-  } else if (const auto* watch = std::get_if<WatchRecord>(&action)) {
-    node.is_watching = watch->is_on;
-    if (watch->is_on && !is_api_down) give(index, RecordSeen{record, 0});
-  } else if (const auto* write = std::get_if<WriteStatus>(&action)) {
-    on_write(index, *write);
-  } else if (const auto* dial = std::get_if<Dial>(&action)) {
-    on_dial(index, *dial);
-  } else if (const auto* send = std::get_if<Send>(&action)) {
-    const auto link = node.links.find(send->peer);
-    if (link == node.links.end()) return;
-    // Through the codec, so that every message that is used is also tested on the wire.
-    auto message = decode(encode(send->message));
-    REQUIRE(message.has_value());
-    give(link->second.first, PeerSaid{link->second.second, *message});
-  } else if (const auto* hang_up = std::get_if<HangUp>(&action)) {
-    break_link(index, hang_up->peer, "hung up");
-  } else if (std::holds_alternative<SelectCheckpoint>(action)) {
-    give(index, stored);
-  } else if (const auto* start = std::get_if<StartProcesses>(&action)) {
-    node.has_processes = true;
-    node.placement = start->placement;
-  } else if (std::holds_alternative<RestartProcess>(action)) {
-    ++node.restarts;
-  } else if (std::holds_alternative<KillProcess>(action)) {
-    ++node.kills;
-  } else if (const auto* tell = std::get_if<TellProcess>(&action)) {
-    if (tell->local_rank == 0) node.told.push_back(tell->message);
-    node.was_stopped =
-        node.was_stopped || std::holds_alternative<api::channel::Stop>(tell->message);
-  } else if (std::holds_alternative<StopProcesses>(action)) {
-    node.was_stopped = true;
-  } else if (const auto* shard = std::get_if<WriteShard>(&action)) {
-    ShardDone done{.rank = shard->rank,
-                   .generation = shard->generation,
-                   .step = shard->step,
-                   .file = "f",
-                   .manifest_json = shard->manifest_json};
-    const bool is_failing = failing_writes > 0;
-    failing_writes -= is_failing ? 1 : 0;
-    give(index,
-         ShardWritten{shard->local_rank, shard->buffer, done, is_failing ? "disk full" : ""});
-  } else if (const auto* discard = std::get_if<DiscardCheckpoint>(&action)) {
-    discarded.push_back(discard->step);
-  } else if (const auto* clean_up = std::get_if<CleanUpCheckpoints>(&action)) {
-    cleaned_up.push_back(clean_up->generation);
-  } else if (const auto* publish = std::get_if<PublishCheckpoint>(&action)) {
-    const bool is_failing = failing_publications > 0;
-    failing_publications -= is_failing ? 1 : 0;
-    if (!is_failing) published.push_back(publish->step);
-    give(index,
-         PublishDone{
-             publish->step, {.step = publish->step, .uri = "uri"}, is_failing ? "disk full" : ""});
-  } else if (const auto* ready = std::get_if<SetReady>(&action)) {
-    node.is_ready = ready->is_ready;
-  } else if (const auto* termination = std::get_if<WriteTermination>(&action)) {
-    node.terminations.push_back(termination->failure);
-  } else if (const auto* note = std::get_if<Note>(&action)) {
-    node.notes.push_back(note->event + ": " + note->text);
-  } else if (const auto* leave = std::get_if<Leave>(&action)) {
-    node.exit_code = leave->exit_code;
-    while (!node.links.empty())
-      break_link(index, node.links.begin()->first, "closed by the other side");
+  std::visit([&](const auto& one) { act(index, one); }, action);
+}
+
+void GangWorld::act(std::size_t index, const ReadRecord& read) {
+  if (is_api_down) {
+    held_reads_.push_back({index, read.id});
+  } else {
+    give(index, RecordSeen{record, read.id});
   }
+}
+
+void GangWorld::act(std::size_t index, const WatchRecord& watch) {
+  nodes[index].is_watching = watch.is_on;
+  if (watch.is_on && !is_api_down) give(index, RecordSeen{record, 0});
+}
+
+void GangWorld::act(std::size_t index, const Send& send) {
+  const auto link = nodes[index].links.find(send.peer);
+  if (link == nodes[index].links.end()) return;
+  // Through the codec, so that every message that is used is also tested on the wire.
+  auto message = decode(encode(send.message));
+  REQUIRE(message.has_value());
+  give(link->second.first, PeerSaid{link->second.second, *message});
+}
+
+void GangWorld::act(std::size_t index, const HangUp& hang_up) {
+  break_link(index, hang_up.peer, "hung up");
+}
+
+void GangWorld::act(std::size_t index, const SelectCheckpoint&) { give(index, stored); }
+
+void GangWorld::act(std::size_t index, const StartProcesses& start) {
+  nodes[index].has_processes = true;
+  nodes[index].placement = start.placement;
+}
+
+void GangWorld::act(std::size_t index, const ReplaceProcess&) { ++nodes[index].replacements; }
+
+void GangWorld::act(std::size_t index, const KillProcess&) { ++nodes[index].kills; }
+
+void GangWorld::act(std::size_t index, const TellProcess& tell) {
+  Node& node = nodes[index];
+  if (tell.local_rank == 0) node.told.push_back(tell.message);
+  node.was_stopped = node.was_stopped || std::holds_alternative<api::channel::Stop>(tell.message);
+}
+
+void GangWorld::act(std::size_t index, const StopProcesses&) { nodes[index].was_stopped = true; }
+
+void GangWorld::act(std::size_t index, const WriteShard& shard) {
+  ShardWritten written = answer_to(shard);
+  written.shard.file = "f";
+  written.shard.manifest_json = shard.manifest_json;
+  if (failing_writes > 0) {
+    --failing_writes;
+    written.error = "disk full";
+  }
+  if (are_writes_held) {
+    held_writes.emplace_back(index, written);
+  } else {
+    give(index, written);
+  }
+}
+
+void GangWorld::act(std::size_t, const DiscardCheckpoint& discard) {
+  discarded.push_back(discard.step);
+}
+
+void GangWorld::act(std::size_t, const CleanUpCheckpoints& clean_up) {
+  cleaned_up.push_back(clean_up.generation);
+}
+
+void GangWorld::act(std::size_t index, const PublishCheckpoint& publish) {
+  const bool is_failing = failing_publications > 0;
+  failing_publications -= is_failing ? 1 : 0;
+  if (!is_failing) published.push_back(publish.step);
+  give(index,
+       PublishDone{
+           publish.step, {.step = publish.step, .uri = "uri"}, is_failing ? "disk full" : ""});
+}
+
+void GangWorld::act(std::size_t index, const SetReady& ready) {
+  nodes[index].is_ready = ready.is_ready;
+}
+
+void GangWorld::act(std::size_t index, const WriteTermination& termination) {
+  nodes[index].terminations.push_back(termination.failure);
+}
+
+void GangWorld::act(std::size_t index, const Note& note) {
+  nodes[index].notes.push_back(note.event + ": " + note.text);
+}
+
+void GangWorld::act(std::size_t index, const Leave& leave) {
+  nodes[index].exit_code = leave.exit_code;
+  while (!nodes[index].links.empty())
+    break_link(index, nodes[index].links.begin()->first, "closed by the other side");
 }
 
 void GangWorld::say(std::size_t index, api::channel::FromProcess message, int local_rank) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ struct Node {
   std::optional<int> exit_code;
   std::optional<Placement> placement;
   bool has_processes = false, was_stopped = false;
-  int restarts = 0, kills = 0;
+  int replacements = 0, kills = 0;
   std::vector<api::channel::ToProcess> told;  // to local process 0
   std::vector<api::Failure> terminations;
   std::vector<std::string> notes;
@@ -77,20 +78,39 @@ class GangWorld {
   std::vector<Node> nodes;
   std::vector<api::WorkerGroupStatus> writes;  // that were applied
   int conflicts = 0;
-  int lose_replies = 0;      // of the next writes that are applied
-  bool is_api_down = false;  // reads wait, writes are refused
-  bool are_messages_held = false;
+  int lose_replies = 0;       // of the next writes that are applied
+  bool is_api_down = false;   // reads wait, writes are refused
   CheckpointSelected stored;  // what selection finds
   std::vector<std::int64_t> published, discarded;
   std::vector<std::int64_t> cleaned_up;  // for these generations
   int failing_writes = 0;                // of the shards that are written next
+  bool are_writes_held = false;          // … whose answers wait in held_writes
+  std::vector<std::pair<std::size_t, ShardWritten>> held_writes;
   int failing_publications = 0;
   FakeClock clock;
 
  private:
   void perform(std::size_t node, const Action& action);
-  void on_write(std::size_t node, const WriteStatus& write);
-  void on_dial(std::size_t node, const Dial& dial);
+  void act(std::size_t node, const ReadRecord& action);
+  void act(std::size_t node, const WatchRecord& action);
+  void act(std::size_t node, const WriteStatus& action);
+  void act(std::size_t node, const Dial& action);
+  void act(std::size_t node, const Send& action);
+  void act(std::size_t node, const HangUp& action);
+  void act(std::size_t node, const SelectCheckpoint& action);
+  void act(std::size_t node, const StartProcesses& action);
+  void act(std::size_t node, const ReplaceProcess& action);
+  void act(std::size_t node, const KillProcess& action);
+  void act(std::size_t node, const TellProcess& action);
+  void act(std::size_t node, const StopProcesses& action);
+  void act(std::size_t node, const WriteShard& action);
+  void act(std::size_t node, const PublishCheckpoint& action);
+  void act(std::size_t node, const CleanUpCheckpoints& action);
+  void act(std::size_t node, const DiscardCheckpoint& action);
+  void act(std::size_t node, const SetReady& action);
+  void act(std::size_t node, const WriteTermination& action);
+  void act(std::size_t node, const Note& action);
+  void act(std::size_t node, const Leave& action);
   void break_link(std::size_t node, PeerId peer, const std::string& why);
   void show_record();
   bool step_one();

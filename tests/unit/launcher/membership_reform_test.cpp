@@ -29,9 +29,10 @@ GangWorld broken_gang(int launchers = 3) {
 
 }  // namespace
 
-TEST_CASE("reform: a killed process is replaced, and fed by one that lives", "[launcher]") {
+TEST_CASE("reform: a killed process is replaced, and fed by one that lives",
+          "[launcher][A14][A46]") {
   GangWorld world = broken_gang();
-  CHECK(world.node(2).restarts == 1);
+  CHECK(world.node(2).replacements == 1);
   REQUIRE(world.told<channel::Park>(0) != nullptr);
   REQUIRE(world.told<channel::Park>(1) != nullptr);
   CHECK(world.told<channel::Park>(2) == nullptr);
@@ -128,17 +129,109 @@ TEST_CASE("reform: storage is asked after the checkpoint that is being published
 
 TEST_CASE("reform: who holds the state dies while the generation is committed", "[launcher]") {
   GangWorld world = broken_gang(2);
-  world.lose_replies = 1;
-  world.say(0, channel::Parked{.generation = 1, .step = 10});
-  // The commit stands, and is not known yet.
+  world.say(1, hello(5001));
+  // The process ends before the answer to the commit comes.
+  world.give(0, ProcessSaid{0, channel::Parked{.generation = 1, .step = 10}});
   world.give(0, ProcessExited{.local_rank = 0, .exit_code = 128 + kKilled, .signal = kKilled});
+  world.settle();
   world.pass(1s);
   CHECK(world.status().generation == 3);
   CHECK(world.status().base_generation == 0);
+  CHECK(world.told<channel::Welcome>(1)->generation == 1);
   world.say(0, hello(5000));
   world.say(1, hello(5001));
   CHECK(world.told<channel::Welcome>(0)->generation == 3);
   CHECK(world.told<channel::Welcome>(0)->source_rank == -1);
+  for (std::size_t i = 0; i < 2; ++i) CHECK_FALSE(world.node(i).exit_code.has_value());
+}
+
+TEST_CASE("reform: more failures than the record holds are not written for ever", "[launcher]") {
+  GangWorld world({.launchers = 20});
+  world.run_to_training();
+  for (std::size_t i = 0; i < 20; ++i) world.exit_process(i, 128 + kKilled, kKilled);
+  world.pass(200ms);
+  REQUIRE(world.status().generation == 2);
+  CHECK(world.status().failures.size() == 16);
+  world.hello_all();
+  world.pass(200ms);
+  const std::size_t writes = world.writes.size();
+  world.pass(5s);
+  CHECK(world.writes.size() == writes);
+}
+
+TEST_CASE("reform: all processes of a worker that die at once are one loss", "[launcher]") {
+  GangWorld world({.launchers = 2, .processes = 8});
+  world.run_to_training();
+  for (int local = 0; local < 8; ++local) world.exit_process(1, 128 + kKilled, kKilled, local);
+  for (int local = 0; local < 8; ++local)
+    world.say(0, channel::Parked{.generation = 1, .step = 10}, local);
+  CHECK(world.node(1).replacements == 8);
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().start_step == 10);
+  CHECK_FALSE(world.node(1).was_stopped);
+}
+
+TEST_CASE("reform: a checkpoint that is being written outlives its process", "[launcher]") {
+  GangWorld world({.launchers = 1});
+  world.run_to_training();
+  world.stored = {.step = 8, .load_uri = "file:///8"};
+  world.are_writes_held = true;
+  world.say(0, channel::Sealed{.buffer = 0, .step = 12, .bytes = 8, .manifest_json = "{}"});
+  world.report(12);
+  world.exit_process(0, 128 + kKilled, kKilled);
+  world.pass(1s);
+  CHECK(world.status().generation == 1);
+  REQUIRE(world.held_writes.size() == 1);
+  world.stored = {.step = 12, .load_uri = "file:///12"};
+  world.give(0, world.held_writes[0].second);
+  world.settle();
+  world.pass(1s);
+  CHECK(world.published == std::vector<std::int64_t>{12});
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().start_step == 12);
+  // The new process has not asked for a buffer, so none is given back to it.
+  CHECK(world.told<channel::Released>(0) == nullptr);
+}
+
+TEST_CASE("reform: while the API is away the gang waits with its state in memory", "[launcher]") {
+  GangWorld world = broken_gang(2);
+  world.is_api_down = true;
+  world.say(0, channel::Parked{.generation = 1, .step = 10});
+  world.pass(300s);
+  for (std::size_t i = 0; i < 2; ++i) CHECK_FALSE(world.node(i).exit_code.has_value());
+  world.is_api_down = false;
+  world.pass(10s);
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().start_step == 10);
+}
+
+TEST_CASE("reform: from storage, progress is what the gang goes on from", "[launcher]") {
+  GangWorld world({.launchers = 1});
+  world.run_to_training();
+  world.report(90);
+  world.pass(1s);
+  REQUIRE(world.status().progress->step == 90);
+  world.stored = {.step = 8, .load_uri = "file:///8"};
+  world.exit_process(0, 128 + kKilled, kKilled);
+  CHECK(world.status().progress->step == 8);
+  world.say(0, hello(5000));
+  world.report(9);
+  world.pass(11s);
+  CHECK(world.status().progress->step == 9);
+}
+
+TEST_CASE("reform: an edited failure policy holds for the next signal", "[launcher]") {
+  GangWorld world({.launchers = 2});
+  world.run_to_training();
+  // Only the leader watches the record.
+  world.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_in_place = false; });
+  world.exit_process(1, 128 + kKilled, kKilled);
+  world.obey_stops();
+  world.pass(2s);
+  CHECK(world.node(1).exit_code == 128 + kKilled);
+  CHECK(world.status().generation == 1);
+  REQUIRE(world.status().failures.size() == 1);
+  CHECK(world.status().failures[0].cause == "Signal");
 }
 
 TEST_CASE("reform: a generation in which nobody was welcomed costs nothing", "[launcher]") {
@@ -167,7 +260,7 @@ TEST_CASE("reform: a process that does not come to rest is replaced", "[launcher
   CHECK(world.status().generation == 1);
   world.exit_process(1, 128 + kKilled, kKilled);
   CHECK(world.status().generation == 2);
-  CHECK(world.node(1).restarts == 1);
+  CHECK(world.node(1).replacements == 1);
   REQUIRE(world.status().failures.size() == 2);
   CHECK(world.status().failures[1].message.find("did not come to rest") != std::string::npos);
 }
@@ -229,7 +322,7 @@ TEST_CASE("reform: the attempt ends where nothing is won", "[launcher]") {
     world.obey_stops();
     world.pass(2s);
     CHECK(world.node(1).exit_code == 128 + kKilled);
-    CHECK(world.node(1).restarts == 0);
+    CHECK(world.node(1).replacements == 0);
   }
   SECTION("before there is a gang") {
     GangWorld world({.launchers = 2});
@@ -237,7 +330,7 @@ TEST_CASE("reform: the attempt ends where nothing is won", "[launcher]") {
     world.settle();
     world.exit_process(1, 128 + kKilled, kKilled);
     CHECK(world.status().generation == 0);
-    CHECK(world.node(1).restarts == 0);
+    CHECK(world.node(1).replacements == 0);
   }
 }
 

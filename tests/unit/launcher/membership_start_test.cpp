@@ -101,16 +101,13 @@ TEST_CASE(
     "membership: an operator's edit between reading and committing is a conflict, then a commit",
     "[launcher]") {
   GangWorld world({.launchers = 2});
-  world.settle();
-  world.hello_all();
-  GangWorld late({.launchers = 2});
-  late.is_api_down = true;
-  late.settle();
-  late.is_api_down = false;
-  late.edit_spec([](api::WorkerGroupSpec& spec) { spec.report_seconds = 20; });
-  late.pass(500ms);
-  late.run_to_training();
-  CHECK(late.status().generation == 1);
+  world.nodes[1].is_frozen = true;
+  world.settle();                      // the leader waits for the second member,
+  world.nodes[0].is_watching = false;  // and does not see the edit
+  world.edit_spec([](api::WorkerGroupSpec& spec) { spec.report_seconds = 20; });
+  world.nodes[1].is_frozen = false;
+  world.run_to_training();
+  CHECK(world.conflicts == 1);
 }
 
 TEST_CASE("membership: who is not in spec.pods waits, and joins when it is", "[launcher]") {

@@ -39,6 +39,12 @@ TEST_CASE("lineage: what began after the new start is off the line; empty genera
   for (int i = 0; i < 40; ++i) many = extend_lineage(many, {i, i, 10 * i});
   CHECK(many.size() == kLineageMax);
   CHECK(many.back().start_step == 390);
+  // A checkpoint of step 15 lies on the second entry, which stays.
+  Lines bare;
+  for (int i = 0; i < 40; ++i) bare = extend_lineage(bare, {1, i, 10 * i}, i - 1, 15);
+  CHECK(bare.size() == kLineageMax);
+  CHECK(bare[1] == api::LineageEntry{1, 1, 10});
+  CHECK(bare.back().start_step == 390);
 }
 
 TEST_CASE("checkpoint_ledger: a step is published once, whole and confirmed; older ones are let go",

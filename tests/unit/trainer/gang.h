@@ -64,10 +64,12 @@ class RecordingSession final : public trainer::Session {
   std::function<trainer::Orders(std::int64_t confirmed_step)> orders = [](std::int64_t) {
     return trainer::Orders{};
   };
+  std::function<bool()> parking = [] { return false; };
   std::vector<api::channel::Report> reports;
   std::optional<std::int64_t> done_step;
 
   Result<trainer::Orders> poll() override { return orders(polls_++); }
+  bool is_parking() const override { return parking(); }
   Status report(const api::channel::Report& report) override {
     reports.push_back(report);
     return {};
@@ -97,6 +99,7 @@ struct GangOptions {
   std::string checkpoint_uri;  // "": none
   std::int64_t load_step = 0;  // of attempt 1; 0: fresh
   std::int64_t attempt = 1;
+  bool is_stored = true;  // the start
   std::function<void(Rank&)> prepare = [](Rank&) {};
   std::function<void(Rank&)> finished = [](Rank&) {};
 };
@@ -135,7 +138,7 @@ inline void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions&
   }
   options.prepare(rank);
   trainer::Trainer trainer({config, *corpus, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
-                            rank.session, clock, 100'000},
+                            rank.session, clock, 100'000, options.is_stored},
                            rank.start);
   rank.outcome = trainer.run();
   options.finished(rank);

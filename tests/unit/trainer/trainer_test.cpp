@@ -227,3 +227,39 @@ TEST_CASE("trainer: a rank waits for its storage when no peer waits for it any m
   CHECK(was_validated);
   CHECK(sealed == std::vector<std::int64_t>{3});
 }
+
+TEST_CASE("trainer: the last step is stored by whoever goes on from memory behind it",
+          "[trainer]") {
+  const test::Folder folder;
+  TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
+  config.steps = 3;
+  for (const bool is_stored : {false, true}) {
+    std::vector<std::int64_t> sealed;
+    BusySink* sink = nullptr;
+    test::GangOptions options;
+    options.is_stored = is_stored;
+    options.prepare = [&](Rank& rank) {
+      auto busy = std::make_unique<BusySink>(rank.session);
+      sink = busy.get();
+      rank.sink = std::move(busy);
+      rank.start.step = config.steps;
+      rank.session.reports.emplace_back();  // that of the generation before
+    };
+    options.finished = [&](Rank&) { sealed = sink->sealed; };
+    const auto ranks = test::run_gang(config, options);
+    REQUIRE(ranks[0].outcome);
+    CHECK(sealed == (is_stored ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{3}));
+  }
+}
+
+TEST_CASE("trainer: a rank that is wanted at rest does not finish its step", "[trainer]") {
+  const test::Folder folder;
+  const TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
+  test::GangOptions options;
+  int asked = 0;
+  options.prepare = [&](Rank& rank) { rank.session.parking = [&] { return ++asked > 10; }; };
+  const auto ranks = test::run_gang(config, options);
+  REQUIRE_FALSE(ranks[0].outcome);
+  CHECK(ranks[0].outcome.error().code == Code::kUnavailable);
+  CHECK(asked == 11);
+}
