@@ -50,7 +50,6 @@ enum class Mutant {
   kB36HighestStep,         // the highest step wins, whatever generation made it
   kB36HollowUnproven,      // takes a generation for one without a step because nobody tells of one
   kB36SilentIsEmpty,       // who is not heard holds nothing
-  kB36SourceUnchecked,     // a process that has lost the state feeds the others all the same
   kB37PartialCheckpoint,   // a checkpoint is published before all shards are there
   kB38RefusalForEver,      // a refused creation is never tried again
   kB39CountLost,           // a restart is not counted where the operator itself had restarted

@@ -157,11 +157,6 @@ std::vector<channel::PeerAddress> Member::neighbours_of(int rank) const {
 
 void Member::welcome() {
   if (!commit_ || is_stopping() || !standing_.is_bound() || (is_native() && !peers_)) return;
-  if (is_source_lost()) {
-    standing_.promise(standing_.entered());
-    link_.send(Broken{standing_.entered(), "the state to go on from is lost"});
-    return;
-  }
   const api::WorkerGroupStatus& status = commit_->group.status;
   channel::Welcome welcome{
       .world_size = static_cast<int>(status.members.size()) * ctx_.id.processes,

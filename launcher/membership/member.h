@@ -66,8 +66,6 @@ class Member {
   void on_park(const Park& park);
   void drive_parking();
   void tell_parked();
-  // What the others go on from is gone since it was reported.
-  bool is_source_lost() const;
   bool can_outlive(const ProcessExited& exited) const;
   void outlive(const ProcessExited& exited);
   api::Failure failure_of(const ProcessExited& exited) const;

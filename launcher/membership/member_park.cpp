@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/mutant.h"
 #include "launcher/membership/member.h"
 
 namespace pawl::membership {
@@ -70,17 +69,6 @@ void Member::tell_parked() {
   }
   report(true);
   link_.send(std::move(parked));
-}
-
-bool Member::is_source_lost() const {
-  const int local = commit_->source_rank - rank_of(0);
-  const api::WorkerGroupStatus& status = commit_->group.status;
-  if (is_mutant(Mutant::kB36SourceUnchecked)) return false;
-  if (status.base_generation == 0) return false;
-  if (commit_->source_rank < 0) return true;
-  if (local < 0 || local >= ctx_.id.processes) return false;
-  const GenerationStart start{status.generation, status.base_generation, status.start_step};
-  return !has_start_state(processes_[static_cast<std::size_t>(local)].held, start);
 }
 
 // A process that was killed says nothing of the program: another one may do. One that ended with a

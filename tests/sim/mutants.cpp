@@ -112,7 +112,6 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kB29BesideTerminating, "B29BesideTerminating", true},
       {Mutant::kB31ZeroIsAbsent, "B31ZeroIsAbsent", true},
       {Mutant::kB32NotWoken, "B32NotWoken", true},
-      {Mutant::kB36SourceUnchecked, "B36SourceUnchecked"},
       {Mutant::kB37PartialCheckpoint, "B37PartialCheckpoint", true},
       {Mutant::kB38RefusalForEver, "B38RefusalForEver"},
       {Mutant::kB39CountLost, "B39CountLost"},

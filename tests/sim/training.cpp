@@ -49,6 +49,8 @@ void Training::begin(const Key& key, Gang& gang) {
   if (gang.base > 0 && gang.source_rank < 0) invented_ = "a generation without a source";
   const auto generation = std::get<2>(key);
   for (const auto& [number, rank] : gang.ranks) memory_[rank] = {generation, gang.start_step};
+  // What the gang has outlived explains no end of the attempt any more.
+  truth_.of(std::get<0>(key), std::get<1>(key)).faults = 0;
   step_later(key);
 }
 

@@ -45,13 +45,17 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
         static_cast<models::Index>(arrays->parameters.size()));
   }
   PAWL_TRY(holders, ring.all_gather(how.has_state ? "1" : ""));
+  const auto source = static_cast<std::size_t>(how.source);
+  if (source >= holders.size() || holders[source].empty()) {
+    return fail(Code::kUnavailable, "rank " + std::to_string(how.source) +
+                                        " was to feed the others and does not hold the state");
+  }
   const bool is_needed =
       std::ranges::any_of(holders, [](const std::string& one) { return one.empty(); });
   for (const std::span<float> own : spans_of(received ? *received : *arrays)) {
     if (is_needed) PAWL_TRY_VOID(broadcast(ring, how.source, own, is_source || received));
   }
   PAWL_TRY(digests, ring.all_gather(digest_of(received ? *received : *arrays)));
-  const auto source = static_cast<std::size_t>(how.source);
   for (std::size_t rank = 0; rank < digests.size(); ++rank) {
     if (digests[rank] == digests[source]) continue;
     return fail(Code::kCorrupt, "rank " + std::to_string(rank) +

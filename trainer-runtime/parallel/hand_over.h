@@ -18,7 +18,8 @@ struct HandOver {
   std::string scalars;    // of the source; what the arrays do not hold
 };
 // The source's scalars; `arrays` are then equal on all ranks. Corrupt: two ranks that should hold
-// the same state do not, and nothing has changed. Unavailable: a rank is gone.
+// the same state do not, and nothing has changed. Unavailable: a rank is gone,
+// or the source does not hold the state.
 Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
                               std::unique_ptr<optim::TrainingArrays>& arrays);
 

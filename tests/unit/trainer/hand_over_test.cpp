@@ -81,3 +81,17 @@ TEST_CASE("hand_over: two that should hold the same and do not are found, and no
     CHECK(test::is_equal(*takers[i].arrays, *arrays_of(static_cast<float>(i))));
   }
 }
+
+TEST_CASE("hand_over: a source without the state feeds nobody", "[trainer]") {
+  std::vector<Taker> takers(3);
+  for (std::size_t i = 0; i < takers.size(); ++i) {
+    takers[i].has_state = i == 2;
+    takers[i].arrays = arrays_of(static_cast<float>(i));
+  }
+  hand_over_all(takers, 1);
+  for (std::size_t i = 0; i < takers.size(); ++i) {
+    REQUIRE(!takers[i].outcome);
+    CHECK(takers[i].outcome.error().code == Code::kUnavailable);
+    CHECK(test::is_equal(*takers[i].arrays, *arrays_of(static_cast<float>(i))));
+  }
+}
