@@ -123,7 +123,6 @@ api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const 
   if (failure.node.empty()) failure.node = joiner.join.node;
   if (!failure.time) failure.time = ctx_.now.wall;
   failure.attempt = ctx_.id.attempt;
-  failure.generation = generation_;
   if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
     failure.rank = joiner.member_rank * ctx_.id.processes;
   return failure;

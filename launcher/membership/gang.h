@@ -47,7 +47,6 @@ class Gang {
     SteadyPoint last_heard{}, last_sent{};
     int member_rank = -1;
     bool is_finished = false, has_left = false, is_lost = false;
-    std::string lost_why;
   };
   struct Publishing {
     std::int64_t step = 0, generation = 0;
@@ -90,6 +89,7 @@ class Gang {
   void drive_reform();
   // `culprit`: who is blamed where nothing is known to have failed.
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
+  void give_up_late();
   bool is_reforming() const;  // until the new generation runs
   void note_first_step(std::int64_t step);
   std::optional<NextStart> best_start();

@@ -81,36 +81,40 @@ bool Gang::is_reforming() const {
 }
 
 void Gang::drive_reform() {
-  const bool is_parking = stage_ == Stage::kReforming && !are_members([](const Joiner& joiner) {
+  const bool are_parked = stage_ == Stage::kReforming && are_members([](const Joiner& joiner) {
                             return joiner.parked.has_value();
                           });
-  const bool is_waiting = is_parking || stage_ == Stage::kRunning;
-  if (is_waiting && ctx_.now.steady >= *reform_deadline_) {
-    std::string silent;
-    const Joiner* first_silent = nullptr;
-    for (const PeerId peer : members_) {
-      const Joiner& joiner = joiners_.at(peer);
-      const bool is_there =
-          stage_ == Stage::kReforming ? joiner.parked.has_value() : joiner.ready.has_value();
-      if (is_there) continue;
-      silent += (silent.empty() ? "" : ", ") + joiner.join.pod;
-      if (first_silent == nullptr) first_silent = &joiner;
-    }
-    const auto limit = std::chrono::duration_cast<std::chrono::seconds>(ctx_.timings.reform_max);
-    return give_up_reform("it could not go on within " + std::to_string(limit.count()) +
-                              " s, and did not hear from " + silent,
-                          first_silent);
-  }
-  if (is_waiting || !writer_.is_free() || !ctx_.is_leader()) return;
-  if (ctx_.record->status.generation > generation_) {
+  if (are_parked && ctx_.record->status.generation > generation_) {
     // A write of ours that had been given up was applied all the same: what was promised is void.
     generation_ = ctx_.record->status.generation;
     return park_all();
   }
   const bool has_ended =
-      !are_members([](const Joiner& joiner) { return !joiner.parked->has_ended; });
+      are_parked && !are_members([](const Joiner& joiner) { return !joiner.parked->has_ended; });
   if (has_ended) return give_up_reform("a rank had trained to the end already");
-  if (const auto start = best_start()) propose(*start);
+  const auto start = are_parked ? best_start() : std::nullopt;
+  // An API server that is away is waited for, with the state in memory; nobody else is for ever.
+  if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_late();
+  if (start && writer_.is_free() && ctx_.is_leader()) propose(*start);
+}
+
+void Gang::give_up_late() {
+  std::string silent;
+  const Joiner* first_silent = nullptr;
+  for (const PeerId peer : members_) {
+    const Joiner& joiner = joiners_.at(peer);
+    const bool is_there =
+        stage_ == Stage::kReforming ? joiner.parked.has_value() : joiner.ready.has_value();
+    if (is_there) continue;
+    silent += (silent.empty() ? "" : ", ") + joiner.join.pod;
+    if (first_silent == nullptr) first_silent = &joiner;
+  }
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(ctx_.timings.reform_max);
+  give_up_reform("it could not go on within " + std::to_string(limit.count()) + " s, and did not " +
+                     (silent.empty() ? "get an answer from its storage: see that the checkpoint "
+                                       "volume or bucket can be read"
+                                     : "hear from " + silent),
+                 first_silent);
 }
 
 // Of what is held and what is stored.

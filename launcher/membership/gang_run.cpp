@@ -31,9 +31,7 @@ void Gang::decide() {
   if (stage_ == Stage::kRunning) send_peers();
   if (stage_ == Stage::kReforming && !proposal_) drive_checkpoints();
   if (is_reforming()) drive_reform();
-  if (stage_ == Stage::kRunning) {
-    drive_requests();
-  }
+  if (stage_ == Stage::kRunning) drive_requests();
   if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) drive_checkpoints();
   if (stage_ == Stage::kRunning) drive_success();
   if (stage_ == Stage::kRunning || stage_ == Stage::kEnding) write_if_due();

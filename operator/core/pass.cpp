@@ -43,8 +43,9 @@ void Pass::say(std::string reason, std::string message) {
   next.message = std::move(message);
 }
 
-void Pass::emit(bool is_warning, std::string reason, std::string message) {
-  events.push_back({is_warning, std::move(reason), std::move(message), next.attempt, job.meta.uid});
+void Pass::emit(bool is_warning, std::string reason, std::string message, std::int64_t generation) {
+  events.push_back(
+      {is_warning, std::move(reason), std::move(message), next.attempt, job.meta.uid, generation});
 }
 
 void Pass::delete_pod(const api::PodView& pod) {

@@ -114,8 +114,8 @@ void tell_outlived(Pass& pass) {
   pass.emit(true, "RecoveredInPlace",
             sentence(*newest) + "; a new process took its place, and the gang goes on from step " +
                 std::to_string(pass.report->start_step) +
-                (is_from_memory ? ", which the others hold in memory" : ", the newest stored one"));
-  pass.events.back().generation = newest->generation;
+                (is_from_memory ? ", which the others hold in memory" : ", the newest stored one"),
+            newest->generation);
 }
 
 }  // namespace

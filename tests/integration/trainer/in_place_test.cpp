@@ -79,6 +79,13 @@ void check_done(Gang& gang, std::int64_t steps) {
   }
 }
 
+Places training_pair(const Setup& setup) {
+  Places places(setup, 2);
+  places.place();
+  REQUIRE(train_until(*places.gang[0], 5));
+  return places;
+}
+
 }  // namespace
 
 TEST_CASE("pawl-train: a killed rank is fed by the others, and the result has the same bits",
@@ -106,10 +113,8 @@ TEST_CASE("pawl-train: a killed rank is fed by the others, and the result has th
 
 TEST_CASE("pawl-train: ranks that wait for a stopped one park as soon as they are told",
           "[trainer]") {
-  Setup setup(kForever);
-  Places places(setup, 2);
-  places.place();
-  REQUIRE(train_until(*places.gang[0], 5));
+  const Setup setup(kForever);
+  Places places = training_pair(setup);
   places.gang[1]->process().signal(SIGSTOP);
   places.gang[0]->send(channel::Park{});
   REQUIRE(places.collect({0}, false));
@@ -144,10 +149,8 @@ TEST_CASE("pawl-train: a gang shrinks and grows, with other ranks, and keeps its
 
 TEST_CASE("pawl-train: while a peer never comes to the new generation the others can be parked",
           "[trainer]") {
-  Setup setup(kForever);
-  Places places(setup, 2);
-  places.place();
-  REQUIRE(train_until(*places.gang[0], 5));
+  const Setup setup(kForever);
+  Places places = training_pair(setup);
   places.gang[1]->process().signal(SIGKILL);
   REQUIRE(places.collect({0}, false));
   const std::int64_t start = places.welcome.start_step;

@@ -193,6 +193,23 @@ TEST_CASE("reform: a checkpoint that is being written outlives its process", "[l
   CHECK(world.told<channel::Released>(0) == nullptr);
 }
 
+TEST_CASE("reform: storage that does not answer is not waited for without end", "[launcher]") {
+  GangWorld world({.launchers = 1});
+  world.run_to_training();
+  world.report(12);
+  SECTION("it cannot be read") { world.stored.error = "permission denied"; }
+  SECTION("a write to it hangs") {
+    world.are_writes_held = true;
+    world.say(0, channel::Sealed{.buffer = 0, .step = 12, .bytes = 8, .manifest_json = "{}"});
+  }
+  world.exit_process(0, 128 + kKilled, kKilled);
+  world.pass(100s);
+  CHECK_FALSE(world.node(0).was_stopped);
+  world.pass(25s);
+  CHECK(world.node(0).was_stopped);
+  CHECK(world.status().generation == 1);
+}
+
 TEST_CASE("reform: while the API is away the gang waits with its state in memory", "[launcher]") {
   GangWorld world = broken_gang(2);
   world.is_api_down = true;
