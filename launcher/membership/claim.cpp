@@ -12,11 +12,37 @@ bool Claim::is_open() const {
          (status.attempt == ctx_.id.attempt && !status.leader.has_value());
 }
 
-void Claim::decide() {
-  if (!is_open()) {
-    claim_at_.reset();
-    return;
+bool Claim::may_take_over() const {
+  if (!ctx_.record || ctx_.eligible_pod() == nullptr || !ctx_.record->spec.is_in_place)
+    return false;
+  const api::WorkerGroupStatus& status = ctx_.record->status;
+  const bool is_member =
+      std::ranges::find(status.members, ctx_.id.self, &api::Member::ref) != status.members.end();
+  return ctx_.leader() != nullptr && !ctx_.is_leader() && is_member && !status.is_finished &&
+         status.generation > deposed_in_;
+}
+
+int Claim::turn() const {
+  int before = 0;
+  for (const api::Member& member : ctx_.record->status.members) {
+    if (member.ref == ctx_.id.self) return before;
+    if (member.ref != ctx_.leader()->ref) ++before;
   }
+  return before;
+}
+
+void Claim::decide(const std::optional<SteadyPoint>& lost_since) {
+  if (!lost_since) takeovers_ = 0;
+  if (is_open()) return claim_first();
+  claim_at_.reset();
+  if (!lost_since || !may_take_over() || !writer_.is_free()) return;
+  const auto wait = turn() * ctx_.timings.claim_step * (1 << std::min(takeovers_, 6));
+  if (ctx_.now.steady < *lost_since + ctx_.timings.takeover_after + wait) return;
+  ++takeovers_;
+  write_claim();
+}
+
+void Claim::claim_first() {
   if (!writer_.is_free()) return;
   if (!claim_at_) {
     const int order = std::clamp(ctx_.eligible_pod()->order, 0, 100);
@@ -27,6 +53,10 @@ void Claim::decide() {
   if (ctx_.now.steady < *claim_at_) return;
   claim_at_.reset();
   ++tries_;
+  write_claim();
+}
+
+void Claim::write_claim() {
   api::WorkerGroupStatus claim = ctx_.record->status;
   // What an earlier attempt's gang was and said of its end is not this one's.
   if (claim.attempt < ctx_.id.attempt) {

@@ -33,6 +33,8 @@ struct Identity {
 struct Timings {
   std::chrono::milliseconds heartbeat{500}, dead{2500};
   std::chrono::milliseconds claim_step{300};  // between the launchers that may claim
+  // After the loss of the leader, for it to be heard again; then claim_step for each lower rank.
+  std::chrono::milliseconds takeover_after{500};
   std::chrono::milliseconds redial_first{100}, redial_max{2000};
   std::chrono::milliseconds refused_max{30'000};  // how long a leader's refusal is retried
   std::chrono::milliseconds unreachable_max{30'000};
@@ -44,6 +46,8 @@ struct Timings {
   // costs its state; one that hangs is found by other means.
   std::chrono::milliseconds park_max{30'000};
   std::chrono::milliseconds reform_max{120'000};  // then the attempt ends instead
+  // Until the record tells of a launcher that is lost: most are replaced by then.
+  std::chrono::milliseconds loss_told_after{3'000};
   int reforms_max = 3;                            // without a new confirmed step
   std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
@@ -78,6 +82,10 @@ class Context {
   bool is_leader() const { return leader() != nullptr && leader()->ref == id.self; }
   // Our place in the operator's list; null: not (yet) eligible.
   const api::EligiblePod* eligible_pod() const { return find_pod(id.self.uid); }
+  // The operator has put another pod into our slot.
+  bool is_replaced() const {
+    return record && record->spec.attempt == id.attempt && eligible_pod() == nullptr;
+  }
   const api::EligiblePod* find_pod(const std::string& uid) const {
     if (!record || record->spec.attempt != id.attempt || uid.empty()) return nullptr;
     for (const api::EligiblePod& pod : record->spec.pods) {

@@ -18,7 +18,12 @@ std::string without_brackets(const std::string& host) {
 
 }  // namespace
 
-Gang::Gang(Context& ctx, RecordWriter& writer) : ctx_(ctx), writer_(writer) {}
+Gang::Gang(Context& ctx, RecordWriter& writer) : ctx_(ctx), writer_(writer) {
+  const api::WorkerGroupStatus& status = ctx_.record->status;
+  const bool has_run = status.generation > 0 && !status.lineage.empty() &&
+                       status.lineage.back().attempt == ctx_.id.attempt;
+  if (has_run) take_over();
+}
 
 Gang::Joiner* Gang::find(PeerId peer) {
   const auto found = joiners_.find(peer);
@@ -55,79 +60,6 @@ void Gang::on_message(PeerId peer, const Message& message) {
   on_member_message(*joiner, message);
 }
 
-std::optional<Refused> Gang::refusal_of(const Join& join) const {
-  if (join.version != api::kContractVersion) {
-    return Refused{"this launcher speaks version " + std::to_string(join.version) +
-                       " of the contract, the leader " + std::to_string(api::kContractVersion),
-                   true};
-  }
-  if (join.attempt != ctx_.id.attempt) {
-    return Refused{"attempt " + std::to_string(join.attempt) + " is not the one that runs (" +
-                       std::to_string(ctx_.id.attempt) + ")",
-                   join.attempt < ctx_.id.attempt};
-  }
-  if (join.processes != ctx_.id.processes) {
-    return Refused{"it starts " + std::to_string(join.processes) + " processes, the leader " +
-                       std::to_string(ctx_.id.processes),
-                   true};
-  }
-  const api::EligiblePod* pod = ctx_.find_pod(join.self.uid);
-  if (pod != nullptr && pod->slot != join.slot) {
-    return Refused{
-        "the pod has slot " + std::to_string(pod->slot) + ", it said " + std::to_string(join.slot),
-        true};
-  }
-  // The members of an attempt stay the same: who comes after the first commit has nothing to enter.
-  if (stage_ != Stage::kGathering) return Refused{"the gang of this attempt is complete", false};
-  return std::nullopt;
-}
-
-void Gang::on_join(PeerId peer, const Join& join) {
-  if (auto refused = refusal_of(join)) {
-    ctx_.note("join_refused", join.pod + ": " + refused->why, true);
-    ctx_.act(Send{peer, std::move(*refused)});
-    return;
-  }
-  // The same launcher on a new connection: the old one is dead, whether or not we have noticed.
-  std::erase_if(joiners_, [&](const auto& entry) {
-    const bool is_older = entry.second.join.self.uid == join.self.uid && entry.first != peer;
-    if (is_older) ctx_.act(HangUp{entry.first});
-    return is_older;
-  });
-  Joiner joiner;
-  joiner.join = join;
-  joiner.last_heard = ctx_.now.steady;
-  joiners_[peer] = std::move(joiner);
-  ctx_.note("member_joined", join.pod + ", slot " + std::to_string(join.slot) + ", " +
-                                 std::to_string(joiners_.size()) + " of " +
-                                 std::to_string(ctx_.record->spec.target_members));
-}
-
-// Anybody with a token of this namespace may join and wait to become eligible. Whoever is not of
-// this gang has no say in it: neither a pod of another job, nor one that came too late.
-bool Gang::is_ours(const Joiner& joiner) const {
-  if (generation_ > 0) return joiner.member_rank >= 0;
-  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-  return pod != nullptr && pod->slot == joiner.join.slot;
-}
-
-bool Gang::owns_rank(const Joiner& joiner, int rank) const {
-  return joiner.member_rank >= 0 && rank >= 0 && rank / ctx_.id.processes == joiner.member_rank;
-}
-
-// A member speaks of its own processes, whatever it says.
-api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const {
-  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-  failure.pod = pod != nullptr ? pod->name : joiner.join.pod;
-  failure.pod_uid = joiner.join.self.uid;
-  if (failure.node.empty()) failure.node = joiner.join.node;
-  if (!failure.time) failure.time = ctx_.now.wall;
-  failure.attempt = ctx_.id.attempt;
-  if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
-    failure.rank = joiner.member_rank * ctx_.id.processes;
-  return failure;
-}
-
 void Gang::on_member_message(Joiner& joiner, const Message& message) {
   if (const auto* ready = std::get_if<Ready>(&message)) {
     joiner.ready = *ready;
@@ -155,59 +87,9 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   } else if (std::holds_alternative<Finished>(message)) {
     joiner.is_finished = true;
   } else if (std::holds_alternative<Left>(message)) {
-    joiner.has_left = true;
+    on_left(joiner);
   } else if (std::holds_alternative<Leaving>(message)) {
-    // Before the commit its replacement may still come, unless it is the leader that goes.
-    if (stage_ == Stage::kRunning || stage_ == Stage::kReforming) {
-      end(StopReason::kDrained, true, joiner.join.pod + " was told to terminate");
-    } else if (joiner.join.self == ctx_.id.self) {
-      end(StopReason::kDrained, false, "the leading launcher was told to terminate");
-    }
-  }
-}
-
-void Gang::on_peer_down(PeerId peer, const std::string& why) {
-  if (find(peer) != nullptr) lose(peer, why);
-}
-
-void Gang::lose(PeerId peer, const std::string& why) {
-  Joiner& joiner = joiners_.at(peer);
-  if (joiner.is_lost) return;
-  ctx_.note("member_lost", joiner.join.pod + ": " + why, true);
-  if (stage_ == Stage::kGathering || !is_ours(joiner)) {
-    joiners_.erase(peer);
-    return;
-  }
-  joiner.is_lost = true;
-  const bool is_needed = stage_ == Stage::kRunning || stage_ == Stage::kReforming;
-  if (!is_needed || joiner.is_finished || joiner.has_left) return;
-  fail_gang(
-      failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why}));
-}
-
-void Gang::on_tick() {
-  std::vector<PeerId> silent;
-  for (auto& [peer, joiner] : joiners_) {
-    if (peer == kSelfPeer || joiner.is_lost || joiner.has_left) continue;
-    if (ctx_.now.steady - joiner.last_heard > ctx_.timings.dead) {
-      silent.push_back(peer);
-    } else if (ctx_.now.steady - joiner.last_sent >= ctx_.timings.heartbeat) {
-      send(peer, Heartbeat{});
-    }
-  }
-  for (const PeerId peer : silent) {
-    ctx_.act(HangUp{peer});
-    lose(peer, "nothing heard for " + std::to_string(ctx_.timings.dead.count()) + " ms");
-  }
-}
-
-void Gang::forgive_silence() {
-  for (auto& [peer, joiner] : joiners_) joiner.last_heard = ctx_.now.steady;
-}
-
-void Gang::dissolve() {
-  for (const auto& [peer, joiner] : joiners_) {
-    if (peer != kSelfPeer) ctx_.act(HangUp{peer});
+    on_leaving(joiner);
   }
 }
 
@@ -337,6 +219,8 @@ void Gang::enter_running() {
   // Whoever reported the state lost it while the commit was under way: nobody enters it.
   if (next_.base > 0 && source < 0)
     return begin_reform("the state to go on from was lost while the generation was committed");
+  if (!are_members([](const Joiner& joiner) { return !joiner.is_lost; }))
+    return begin_reform("a member was lost while the generation was committed");
   const Join& first = joiners_.at(members_.front()).join;
   const Commit commit{.group = *ctx_.record,
                       .master_address = without_brackets(host_of(first.address)),

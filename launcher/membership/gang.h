@@ -34,6 +34,7 @@ class Gang {
   void dissolve();
 
   bool is_done() const { return stage_ == Stage::kDone; }
+  bool lives() const { return stage_ == Stage::kRunning || stage_ == Stage::kReforming; }
 
  private:
   enum class Stage { kGathering, kRunning, kReforming, kEnding, kDone };
@@ -46,7 +47,10 @@ class Gang {
     std::int64_t lost_at = 0;  // the newest confirmed step then
     SteadyPoint last_heard{}, last_sent{};
     int member_rank = -1;
+    SteadyPoint lost_since{};
     bool is_finished = false, has_left = false, is_lost = false;
+    bool is_leaving = false;  // told to terminate; its place is another's as soon as it has left
+    bool is_let_go = false, is_told = false;  // is_told: its loss stands in the record, or will
   };
   struct Publishing {
     std::int64_t step = 0, generation = 0;
@@ -61,13 +65,30 @@ class Gang {
     api::Failure failure;
   };
 
+  void on_member_message(Joiner& joiner, const Message& message);
+
+  // gang_members.cpp
+  bool is_open() const;
   void on_join(PeerId peer, const Join& join);
   std::optional<Refused> refusal_of(const Join& join) const;
-  void on_member_message(Joiner& joiner, const Message& message);
-  void lose(PeerId peer, const std::string& why);
+  void drop_older_connections(PeerId peer, const std::string& uid);
   bool is_ours(const Joiner& joiner) const;
   bool owns_rank(const Joiner& joiner, int rank) const;
   api::Failure failure_of(const Joiner& joiner, api::Failure failure) const;
+  void lose(PeerId peer, const std::string& why);
+  void on_leaving(Joiner& joiner);
+  void on_left(Joiner& joiner);
+  void let_leaving_go();
+  bool is_held_by_others(const Joiner& leaving) const;
+  static bool is_awaited(const Joiner& joiner);
+  void take_over();
+  void drop_replaced();
+  void fill_places();
+  void close_places();
+  void forget_silence(const std::string& uid);
+  static bool is_silence(const api::Failure& failure);
+  bool is_heard(const std::string& uid) const;
+  bool has_trained_to_end() const;
 
   // The joiner for each slot, in the order of slots; empty unless all of target_members are there.
   std::vector<PeerId> full_gang() const;
@@ -84,9 +105,12 @@ class Gang {
   // gang_reform.cpp
   void on_process_lost(Joiner& joiner, const api::Failure& failure);
   void on_broken(const Joiner& joiner, const Broken& broken);
-  void begin_reform(const std::string& why);
+  // `is_drain`: a member was told to leave, and nobody has failed.
+  void begin_reform(const std::string& why, bool is_drain = false);
   void park_all();
   void drive_reform();
+  void settle_places();
+  void part_with_leaving();
   // `culprit`: who is blamed where nothing is known to have failed.
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
   void give_up_late();
@@ -133,10 +157,12 @@ class Gang {
   NextStart next_;               // of the generation that was proposed or committed last
   std::int64_t generation_ = 0;  // that runs, or ran until now; 0: none yet
   std::string reform_why_;
+  bool is_drain_ = false;  // no process failed
   // Until when the generation after a change has to run.
   std::optional<SteadyPoint> reform_deadline_;
   // Since when no step was made: told with the first one of the new generation.
   std::optional<SteadyPoint> broken_since_;
+  bool is_leaving_ = false;       // the leading launcher, as soon as the gang can save
   int reforms_ = 0;               // since the last new step
   std::int64_t reformed_at_ = 0;  // the newest confirmed step then
   bool are_peers_sent_ = false;

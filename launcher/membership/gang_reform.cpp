@@ -31,8 +31,9 @@ void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
     begin_reform(joiner.join.pod + ": " + broken.why);
 }
 
-void Gang::begin_reform(const std::string& why) {
+void Gang::begin_reform(const std::string& why, bool is_drain) {
   if (stage_ != Stage::kRunning) return;
+  is_drain_ = is_drain;
   const bool has_new_step = ledger_.confirmed() > reformed_at_;
   reforms_ = has_new_step ? 1 : reforms_ + 1;
   reformed_at_ = std::max(reformed_at_, ledger_.confirmed());
@@ -53,14 +54,18 @@ void Gang::begin_reform(const std::string& why) {
 
 void Gang::park_all() {
   proposal_.reset();
-  for (const PeerId peer : members_) joiners_.at(peer).parked.reset();
-  broadcast(Park{generation_});
+  for (const PeerId peer : members_) {
+    Joiner& joiner = joiners_.at(peer);
+    joiner.parked.reset();
+    if (!joiner.is_lost) send(peer, Park{generation_});
+  }
 }
 
 // The failure that began it is the cause of the end then; without one nobody is to blame.
 void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const std::string text = "the gang was broken (" + reform_why_ + "): " + why;
   if (has_culprit()) return end(StopReason::kFailed, false, text);
+  if (is_drain_ && culprit == nullptr) return end(StopReason::kDrained, false, text);
   api::Failure failure{
       .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
   fail_gang(culprit != nullptr ? failure_of(*culprit, std::move(failure)) : std::move(failure));
@@ -81,21 +86,55 @@ bool Gang::is_reforming() const {
 }
 
 void Gang::drive_reform() {
+  if (stage_ == Stage::kReforming) {
+    if (has_trained_to_end()) return give_up_reform("a rank had trained to the end already");
+    settle_places();
+  }
   const bool are_parked = stage_ == Stage::kReforming && are_members([](const Joiner& joiner) {
-                            return joiner.parked.has_value();
+                            return joiner.parked.has_value() && !joiner.is_let_go;
                           });
   if (are_parked && ctx_.record->status.generation > generation_) {
     // A write of ours that had been given up was applied all the same: what was promised is void.
     generation_ = ctx_.record->status.generation;
     return park_all();
   }
-  const bool has_ended =
-      are_parked && !are_members([](const Joiner& joiner) { return !joiner.parked->has_ended; });
-  if (has_ended) return give_up_reform("a rank had trained to the end already");
   const auto start = are_parked ? best_start() : std::nullopt;
   // An API server that is away is waited for, with the state in memory; nobody else is for ever.
   if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_late();
   if (start && writer_.is_free() && ctx_.is_leader()) propose(*start);
+}
+
+// A place that is empty is waited for as long as it takes: to begin again would need the same pod,
+// and the state in memory would be gone. The operator learns of the loss from the pod, or from the
+// record where the pod looks well.
+void Gang::settle_places() {
+  if (writer_.is_free()) {  // what is being written names who has the places now
+    fill_places();
+    if (ctx_.record->spec.is_stopping || is_leaving_) close_places();
+    let_leaving_go();
+  }
+  bool is_late = false;
+  for (const PeerId peer : members_) {
+    Joiner& joiner = joiners_.at(peer);
+    if (!is_awaited(joiner)) continue;
+    reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
+    if (ctx_.now.steady - joiner.lost_since < ctx_.timings.loss_told_after) continue;
+    is_late = true;
+    const bool is_replaced = ctx_.find_pod(joiner.join.self.uid) == nullptr;
+    if (!std::exchange(joiner.is_told, true) && !is_replaced)
+      remember(failure_of(joiner, {.cause = "Unknown", .message = "not heard by the new leader"}));
+  }
+  if (is_late) write_if_due();
+}
+
+// One that nobody could let go before, because it alone held the state: the others have it now.
+void Gang::part_with_leaving() {
+  if (stage_ != Stage::kRunning || is_reforming() || ledger_.confirmed() <= next_.step) return;
+  for (const PeerId peer : members_) {
+    const Joiner& joiner = joiners_.at(peer);
+    const bool is_there = joiner.is_leaving && !joiner.is_lost && !has_trained_to_end();
+    if (is_there) return begin_reform(joiner.join.pod + " was told to terminate", true);
+  }
 }
 
 void Gang::give_up_late() {
@@ -142,7 +181,8 @@ std::vector<ParkedReport> Gang::reports() const {
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
     ParkedReport report;
-    report.is_member = true;
+    report.is_member = std::ranges::find(status.members, joiner.join.self, &api::Member::ref) !=
+                       status.members.end();
     report.is_base_member =
         std::ranges::find(status.base_members, joiner.join.self) != status.base_members.end();
     report.has_never_held = joiner.parked->has_never_held;

@@ -14,7 +14,7 @@ constexpr std::size_t kFailuresMax = 16;
 
 bool is_same(const api::Failure& a, const api::Failure& b) {
   return a.attempt == b.attempt && a.generation == b.generation && a.pod_uid == b.pod_uid &&
-         a.rank == b.rank;
+         a.rank == b.rank && a.cause == b.cause;
 }
 
 }  // namespace
@@ -28,6 +28,8 @@ void Gang::decide() {
     }
   }
   if (stage_ == Stage::kReforming && is_committed()) enter_running();
+  if (lives()) drop_replaced();
+  part_with_leaving();
   if (stage_ == Stage::kRunning) send_peers();
   if (stage_ == Stage::kReforming && !proposal_) drive_checkpoints();
   if (is_reforming()) drive_reform();
@@ -164,6 +166,10 @@ void Gang::drive_requests() {
     end(StopReason::kSuspended, true, "the job is suspended");
     return;
   }
+  if (is_leaving_) {
+    end(StopReason::kDrained, true, "the leading launcher was told to terminate");
+    return;
+  }
   if (spec.checkpoint_now <= asked_checkpoint_ || !are_peers_sent_) return;
   asked_checkpoint_ = spec.checkpoint_now;
   asked_at_step_ = ledger_.confirmed();
@@ -247,6 +253,11 @@ api::WorkerGroupStatus Gang::desired() const {
   if (checkpoint_failures_) next.checkpoint_failures = *checkpoint_failures_;
   next.checkpoint_done = std::max(next.checkpoint_done, checkpoint_done_);
   next.is_finished = next.is_finished || wants_finished_;
+  // Who was not heard for a while and is back is not to be replaced.
+  std::erase_if(next.failures, [this](const api::Failure& failure) {
+    return lives() && failure.attempt == ctx_.id.attempt && failure.generation == generation_ &&
+           is_silence(failure) && is_heard(failure.pod_uid);
+  });
   // Victims are only of interest when nobody turns out to be the cause.
   const bool is_waiting = ctx_.now.steady - ended_at_ < ctx_.timings.culprit_wait;
   for (const api::Failure& failure : failures_) {

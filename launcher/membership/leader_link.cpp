@@ -86,6 +86,7 @@ void LeaderLink::on_tick() {
   if (step_ != Step::kJoined || target_->ref == ctx_.id.self) return;
   if (ctx_.now.steady - last_heard_ > ctx_.timings.dead) {
     ctx_.act(HangUp{kLeaderPeer});
+    failing_since_ = last_heard_;
     on_down("nothing heard from the leader for " + std::to_string(ctx_.timings.dead.count()) +
             " ms");
     return;

@@ -38,11 +38,14 @@ void Member::on_record() {
     begin_stop(api::kExitDrained, false, "the job is suspended");
     return;
   }
-  if (commit_ && ctx_.leader() != nullptr &&
-      ctx_.leader()->ref != commit_->group.status.leader->ref) {
+  const bool has_other_leader = commit_ && ctx_.leader() != nullptr &&
+                                ctx_.leader()->ref != commit_->group.status.leader->ref;
+  if (has_other_leader && !is_replaceable()) {
     end_as_victim("another launcher leads this attempt");
     return;
   }
+  if (commit_ && ctx_.is_replaced())
+    return begin_stop(api::kExitRetry, false, "another pod has this one's place");
   link_.retarget();
 }
 

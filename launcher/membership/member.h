@@ -35,6 +35,8 @@ class Member {
   // Everything here is done: the code to exit with.
   std::optional<int> exit_code() const { return is_through_ ? exit_code_ : std::nullopt; }
   bool is_stopping() const { return exit_code_.has_value(); }
+  // Since when there has been no way to the leader, where the gang can go on under another one.
+  std::optional<SteadyPoint> leader_lost_since() const;
 
  private:
   struct Process {
@@ -82,7 +84,10 @@ class Member {
   void begin_stop(int code, bool is_saving, const std::string& why);
   void stop_processes(bool is_saving);
   void give_up(int code, const std::string& why);
+  // The others hold what this member holds, and may go on without it.
+  bool is_replaceable() const;
   void end_as_victim(const std::string& why);
+  void tell_victim(const std::string& why);
   void fail_own(const ProcessExited& exited);
   int rank_of(int local_rank) const;
   bool is_native() const { return ctx_.id.runtime == api::RuntimeKind::kNative; }
@@ -105,7 +110,9 @@ class Member {
   bool is_finished_ = false;  // all processes exited 0 and the leader knows
   bool was_goodbye_said_ = false;
   std::optional<SteadyPoint> goodbye_deadline_;
-  std::optional<int> exit_code_;  // set: stopping
+  int leaving_told_on_ = 0;              // which Join the leader knows it after
+  std::optional<SteadyPoint> leave_by_;  // told to terminate, and waiting for the leader's word
+  std::optional<int> exit_code_;         // set: stopping
   bool has_own_failure_ = false, is_through_ = false;
   std::optional<SteadyPoint> term_at_;  // when saving processes are told to end
   SteadyPoint stop_deadline_{};         // storage that hangs does not hold the pod for ever

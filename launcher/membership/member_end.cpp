@@ -63,6 +63,8 @@ void Member::on_stop_gang(const StopGang& stop) {
     case StopReason::kSuspended:
       return begin_stop(api::kExitDrained, stop.is_saving, "the job is suspended");
     case StopReason::kDrained:
+      // Of a gang that ends. Who only leaves its place to another has nothing to tell.
+      if (stop.is_saving && !is_stopping()) tell_victim(stop.why);
       return begin_stop(api::kExitRetry, stop.is_saving, stop.why);
     case StopReason::kGone:
       return begin_stop(api::kExitDrained, false, stop.why);
@@ -79,6 +81,11 @@ void Member::end_as_victim(const std::string& why) {
     ctx_.act(WriteTermination{*own_loss_});
     return begin_stop(own_loss_->exit_code.value_or(api::kExitUser), false, why);
   }
+  tell_victim(why);
+  begin_stop(api::kExitRetry, false, why);
+}
+
+void Member::tell_victim(const std::string& why) {
   ctx_.act(WriteTermination{api::Failure{.rank = rank_of(0),
                                          .pod = ctx_.id.pod,
                                          .node = ctx_.id.node,
@@ -87,7 +94,6 @@ void Member::end_as_victim(const std::string& why) {
                                          .message = why,
                                          .attempt = ctx_.id.attempt,
                                          .time = ctx_.now.wall}});
-  begin_stop(api::kExitRetry, false, why);
 }
 
 void Member::begin_stop(int code, bool is_saving, const std::string& why) {
@@ -116,10 +122,27 @@ void Member::stop_processes(bool is_saving) {
   }
 }
 
+bool Member::is_replaceable() const {
+  return is_native() && commit_ && !is_finished_ && ctx_.record && ctx_.record->spec.is_in_place;
+}
+
+std::optional<SteadyPoint> Member::leader_lost_since() const {
+  return is_replaceable() && !link_.is_joined() ? link_.failing_since() : std::nullopt;
+}
+
+// The leader says when to go: at once where the gang stops, else when the others have its state. A
+// gang that is at rest can save nothing before it is at work again.
 void Member::on_termination_asked() {
-  if (is_stopping()) return;
+  if (is_stopping() || leave_by_) return;
   report(true);
   link_.send(Leaving{});
+  leaving_told_on_ = link_.joins();
+  const bool is_at_rest = are_all([](const Process& process) { return !process.is_working; });
+  if (is_replaceable() && link_.is_joined() && (!ctx_.is_leader() || parking_ || is_at_rest)) {
+    leave_by_ = ctx_.now.steady + ctx_.timings.save_grace;
+    return ctx_.note("leaving", "told to terminate");
+  }
+  if (commit_) tell_victim("told to terminate");
   begin_stop(api::kExitDrained, commit_.has_value(), "told to terminate");
 }
 
@@ -137,6 +160,12 @@ void Member::decide() {
   if (is_through_) return;
   tell_ready();
   drive_parking();
+  if (leave_by_ && link_.is_joined() && leaving_told_on_ != link_.joins()) {
+    leaving_told_on_ = link_.joins();
+    link_.send(Leaving{});
+  }
+  if (leave_by_ && ctx_.now.steady >= *leave_by_)
+    begin_stop(api::kExitDrained, true, "told to terminate, and nobody has its state");
   const auto loss = link_.take_loss();
   const bool are_gone = are_all([](const Process& process) { return !process.is_running; });
   if (is_stopping()) {
@@ -163,8 +192,12 @@ void Member::decide() {
     is_through_ = true;
     return;
   }
-  if (loss && commit_) return end_as_victim("lost the leading launcher: " + *loss);
-  if (loss) ctx_.act(WatchRecord{true});
+  if (loss && commit_ && !is_replaceable())
+    return end_as_victim("lost the leading launcher: " + *loss);
+  if (loss) {  // the record will say who leads, or that another pod has this one's place
+    ctx_.note("leader_lost", *loss, true);
+    ctx_.act(WatchRecord{true});
+  }
   if (!commit_ && link_.failing_since()) {
     const auto failing = ctx_.now.steady - *link_.failing_since();
     if (link_.is_refused() && failing > ctx_.timings.refused_max) {

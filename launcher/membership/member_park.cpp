@@ -25,7 +25,11 @@ void Member::on_parked(int local_rank, const channel::Parked& parked) {
 }
 
 void Member::on_park(const Park& park) {
-  if (is_stopping() || (parking_ && parking_->generation >= park.generation)) return;
+  if (is_stopping() || (parking_ && parking_->generation > park.generation)) return;
+  if (parking_ && parking_->generation == park.generation) {
+    parking_->is_reported = false;  // asked again, on a new connection
+    return;
+  }
   standing_.promise(park.generation);
   parking_ = Parking{park.generation, ctx_.now.steady + ctx_.timings.park_max, false};
   for (std::size_t i = 0; i < processes_.size(); ++i) {

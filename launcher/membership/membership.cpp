@@ -54,12 +54,20 @@ void Membership::take_or_give_up_lead() {
     ctx_.note("leading", "term " + std::to_string(ctx_.record->status.term));
     gang_ = std::make_unique<Gang>(ctx_, writer_);
   }
-  if (gang_ && ctx_.leader() != nullptr && !ctx_.is_leader()) {
-    ctx_.note("lead_lost", "another launcher leads", true);
-    gang_->dissolve();
-    gang_.reset();
-    ctx_.to_own_gang.clear();
+  if (!gang_) return;
+  if (ctx_.leader() != nullptr && !ctx_.is_leader()) {
+    give_up_lead("another launcher leads");
+  } else if (gang_->lives() && ctx_.is_replaced()) {
+    give_up_lead("another pod has this one's place");
   }
+}
+
+void Membership::give_up_lead(const std::string& why) {
+  ctx_.note("lead_lost", why, true);
+  claim_.on_deposed(ctx_.record->status.generation);
+  gang_->dissolve();
+  gang_.reset();
+  ctx_.to_own_gang.clear();
 }
 
 void Membership::on(const RecordGone& gone) {
@@ -114,7 +122,7 @@ void Membership::settle() {
       ctx_.to_own_member.pop_front();
       member_.on_message(message);
     }
-    if (!is_gone_ && !member_.is_stopping()) claim_.decide();
+    if (!is_gone_ && !member_.is_stopping()) claim_.decide(member_.leader_lost_since());
     member_.decide();
   } while ((!ctx_.to_own_gang.empty() && gang_) || !ctx_.to_own_member.empty());
   // A launcher that leads stays until the gang has ended.

@@ -1,11 +1,12 @@
 // The decision of a launcher: one input in, ordered actions out. A pure function of what it was
 // told: no I/O, no clock, no randomness; it runs under the simulator as it does in a pod and in
-// `pawl run`. launcher.cpp performs the actions on its one owner thread. An attempt's members stay
-// the same; its generations follow each other when a process is replaced (gang_reform.cpp), and it
-// ends as a whole.
+// `pawl run`. launcher.cpp performs the actions on its one owner thread. An attempt's places stay
+// the same; its generations follow each other when a process, a launcher or the leader is lost
+// (gang_reform.cpp, gang_members.cpp, claim.cpp), and it ends as a whole.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "launcher/membership/claim.h"
@@ -44,6 +45,7 @@ class Membership {
   void on(const Tick&);
   void settle();
   void take_or_give_up_lead();
+  void give_up_lead(const std::string& why);
 
   Context ctx_;
   RecordWriter writer_;

@@ -67,10 +67,16 @@ GangFixture::~GangFixture() {
 }
 
 std::string GangFixture::uid(int slot) const {
-  return "uid-" + std::to_string(attempt_) + "-" + std::to_string(slot);
+  return "uid-" + std::to_string(attempt_) + "-" + std::to_string(slot) + "-" +
+         std::to_string(incarnation(slot));
 }
 std::string GangFixture::pod(int slot) const {
-  return "job-" + std::to_string(attempt_) + "-" + std::to_string(slot) + "-0";
+  return "job-" + std::to_string(attempt_) + "-" + std::to_string(slot) + "-" +
+         std::to_string(incarnation(slot));
+}
+int GangFixture::incarnation(int slot) const {
+  const auto found = replaced_.find(slot);
+  return found == replaced_.end() ? 0 : found->second;
 }
 
 json GangFixture::call(kube::HttpRequest request) {
@@ -100,10 +106,24 @@ void GangFixture::create_record() {
 
 void GangFixture::next_attempt() {
   ++attempt_;
+  replaced_.clear();
+  write_pods();
+}
+
+void GangFixture::replace(int slot, const std::vector<std::string>& command) {
+  ++replaced_[slot];
+  write_pods();
+  start(slot, command);
+}
+
+void GangFixture::write_pods() {
   json pods = json::array();
   for (int slot = 0; slot < options_.members; ++slot) {
-    pods.push_back(
-        {{"slot", slot}, {"name", pod(slot)}, {"uid", uid(slot)}, {"n", 0}, {"order", slot}});
+    pods.push_back({{"slot", slot},
+                    {"name", pod(slot)},
+                    {"uid", uid(slot)},
+                    {"n", incarnation(slot)},
+                    {"order", slot}});
   }
   edit_spec(json{{"attempt", attempt_}, {"pods", pods}}.dump());
 }

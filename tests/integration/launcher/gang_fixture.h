@@ -46,6 +46,8 @@ class GangFixture {
   void edit_spec(const std::string& patch_json);
   void delete_record();
   void next_attempt();
+  // Another pod in this slot, in the same attempt. Wait for the one before first.
+  void replace(int slot, const std::vector<std::string>& command);
 
   api::WorkerGroup record();
   std::string output(int slot) const;  // of launcher and processes
@@ -60,7 +62,9 @@ class GangFixture {
  private:
   std::string uid(int slot) const;
   std::string pod(int slot) const;
+  int incarnation(int slot) const;
   void create_record();
+  void write_pods();
   nlohmann::json call(kube::HttpRequest request);
 
   GangOptions options_;
@@ -68,6 +72,7 @@ class GangFixture {
   Log log_{clock_, [](std::string_view) {}};
   std::string folder_;
   std::int64_t attempt_ = 1;
+  std::map<int, int> replaced_;  // how often, by slot
   std::unique_ptr<local::StoreTransport> store_;
   std::unique_ptr<local::TokenAuthority> tokens_;
   std::unique_ptr<local::ApiServer> server_;

@@ -100,6 +100,51 @@ TEST_CASE("gang: a killed process is replaced beside the others, which keep thei
   }
 }
 
+TEST_CASE("gang: a killed launcher is replaced, the leading one taken over from, in one attempt",
+          "[launcher]") {
+  for (const int killed : {0, 2}) {
+    INFO("slot " << killed);
+    GangFixture gang({.members = 3, .is_in_place = true});
+    const auto command = GangFixture::trainer({400, 10, 50});
+    gang.start_all(command);
+    REQUIRE(gang.until(has_trained));
+    const std::int64_t step = gang.record().status.progress->step;
+    gang.signal(killed, SIGKILL);
+    REQUIRE(gang.wait(killed) == 128 + SIGKILL);
+    gang.replace(killed, command);
+    for (const int slot : {0, 1, 2}) CHECK(gang.wait(slot) == 0);
+    const WorkerGroup record = gang.record();
+    CHECK(record.status.is_finished);
+    CHECK(record.status.attempt == 1);
+    CHECK(record.status.term == (killed == 0 ? 2 : 1));
+    CHECK(record.status.generation == 2);
+    CHECK(record.status.base_generation == 1);
+    CHECK(record.status.start_step >= step);
+    CHECK(record.status.progress->step == 400);
+    CHECK(record.status.checkpoint->step == 400);
+    for (const int slot : {0, 1, 2}) {
+      INFO(gang.output(slot));
+      CHECK(gang.output(slot).find(" of 3 starts at " + std::to_string(record.status.start_step)) !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("gang: a launcher that is told to terminate leaves its place to another", "[launcher]") {
+  GangFixture gang({.members = 2, .is_in_place = true});
+  const auto command = GangFixture::trainer({400, 10, 50});
+  gang.start_all(command);
+  REQUIRE(gang.until(has_trained));
+  gang.signal(1, SIGTERM);
+  REQUIRE(gang.wait(1) == api::kExitRetry);
+  gang.replace(1, command);
+  CHECK(gang.wait(0) == 0);
+  CHECK(gang.wait(1) == 0);
+  CHECK(gang.record().status.generation == 2);
+  CHECK(gang.record().status.base_generation == 1);
+  CHECK(gang.record().status.failures.empty());
+}
+
 TEST_CASE("gang: a foreign program finds torchrun's environment", "[launcher]") {
   GangFixture gang({.members = 2, .processes = 2, .runtime = api::RuntimeKind::kTorch});
   gang.start_all({"sh", "-c",
@@ -236,13 +281,13 @@ TEST_CASE("gang: when the record is deleted everyone stops and publishes nothing
 
 TEST_CASE("gang: who is not listed yet waits, and joins when the operator lists it", "[launcher]") {
   GangFixture gang({.members = 2});
-  gang.edit_spec(R"({"pods":[{"slot":0,"name":"job-1-0-0","uid":"uid-1-0","n":0,"order":0}]})");
+  gang.edit_spec(R"({"pods":[{"slot":0,"name":"job-1-0-0","uid":"uid-1-0-0","n":0,"order":0}]})");
   gang.start_all(GangFixture::trainer({20, 10, kForEver}));
   REQUIRE(gang.until([](const WorkerGroup& group) { return group.status.leader.has_value(); }));
   CHECK(gang.wait(1, 1500ms) == -1);
   CHECK(gang.record().status.generation == 0);
-  gang.edit_spec(R"({"pods":[{"slot":0,"name":"job-1-0-0","uid":"uid-1-0","n":0,"order":0},
-                              {"slot":1,"name":"job-1-1-0","uid":"uid-1-1","n":0,"order":1}]})");
+  gang.edit_spec(R"({"pods":[{"slot":0,"name":"job-1-0-0","uid":"uid-1-0-0","n":0,"order":0},
+                              {"slot":1,"name":"job-1-1-0","uid":"uid-1-1-0","n":0,"order":1}]})");
   CHECK(gang.wait(0) == 0);
   CHECK(gang.wait(1) == 0);
 }
@@ -250,8 +295,8 @@ TEST_CASE("gang: who is not listed yet waits, and joins when the operator lists 
 TEST_CASE("gang: a token of the wrong audience or pod does not get in", "[launcher]") {
   GangFixture gang({.members = 2});
   std::string token;
-  SECTION("for the API server") { token = gang.token_file(1, local::kApiAudience, "uid-1-1"); }
-  SECTION("another pod's") { token = gang.token_file(1, api::kTokenAudience, "uid-1-0"); }
+  SECTION("for the API server") { token = gang.token_file(1, local::kApiAudience, "uid-1-1-0"); }
+  SECTION("another pod's") { token = gang.token_file(1, api::kTokenAudience, "uid-1-0-0"); }
   SECTION("none") { token = "/dev/null"; }
   gang.start(0, GangFixture::trainer({20, 10, kForEver}));
   REQUIRE(gang.until([](const WorkerGroup& group) { return group.status.leader.has_value(); }));

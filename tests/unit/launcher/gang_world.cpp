@@ -281,6 +281,26 @@ void GangWorld::kill_launcher(std::size_t index) {
   settle();
 }
 
+std::size_t GangWorld::replace_pod(int slot) {
+  add_launcher(slot, false);
+  const std::size_t index = nodes.size() - 1;
+  edit_spec([&](api::WorkerGroupSpec& spec) {
+    for (api::EligiblePod& pod : spec.pods) {
+      if (pod.slot != slot) continue;
+      pod.n += 1;
+      pod.name = "pod-" + std::to_string(index);
+      pod.uid = "uid-" + std::to_string(index);
+    }
+  });
+  return index;
+}
+
+void GangWorld::cut_link(std::size_t index) {
+  break_link(index, kLeaderPeer, "connection reset");
+  give(index, PeerDown{kLeaderPeer, "connection reset"});
+  settle();
+}
+
 void GangWorld::edit_spec(const std::function<void(api::WorkerGroupSpec&)>& edit) {
   edit(record.spec);
   record.meta.resource_version = std::to_string(++version_);

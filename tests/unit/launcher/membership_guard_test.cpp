@@ -13,7 +13,7 @@ namespace channel = pawl::api::channel;
 
 TEST_CASE("membership: a save under way is published although the operator asks for a new attempt",
           "[launcher]") {
-  GangWorld world({.launchers = 2});
+  GangWorld world({.launchers = 2, .is_in_place = false});
   world.run_to_training();
   world.report(10);
   world.give(1, TerminationAsked{});

@@ -214,7 +214,7 @@ TEST_CASE("membership: a victim without a culprit is named after a while", "[lau
 }
 
 TEST_CASE("membership: a lost follower ends the attempt, and is named", "[launcher][G3]") {
-  GangWorld world({.launchers = 2});
+  GangWorld world({.launchers = 2, .is_in_place = false});
   world.run_to_training();
   SECTION("killed") { world.kill_launcher(1); }
   SECTION("frozen") {
@@ -231,7 +231,7 @@ TEST_CASE("membership: a lost follower ends the attempt, and is named", "[launch
 }
 
 TEST_CASE("membership: a lost leader ends the attempt within 2.6 s", "[launcher]") {
-  GangWorld world({.launchers = 2});
+  GangWorld world({.launchers = 2, .is_in_place = false});
   world.run_to_training();
   SECTION("killed") { world.kill_launcher(0); }
   SECTION("frozen") {
@@ -305,7 +305,7 @@ TEST_CASE("membership: SIGTERM at one launcher saves and stops the gang; only th
           "[launcher]") {
   for (const std::size_t told : {std::size_t{0}, std::size_t{1}}) {
     INFO("node " << told);
-    GangWorld world({.launchers = 2});
+    GangWorld world({.launchers = 2, .is_in_place = false});
     world.run_to_training();
     world.report(10);
     world.give(told, TerminationAsked{});

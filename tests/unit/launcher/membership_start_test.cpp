@@ -221,9 +221,9 @@ TEST_CASE("membership: an unreachable leader is dialled again, for half a minute
 
 TEST_CASE("membership: a member that comes back before the commit counts once", "[launcher]") {
   GangWorld world({.launchers = 3});
+  world.nodes[2].is_frozen = true;
   world.settle();
   // Its connection breaks and it dials again while the third is still missing.
-  world.nodes[2].is_frozen = true;
   world.give(1, PeerDown{kLeaderPeer, "reset"});
   world.settle();
   world.pass(1s);

@@ -1,0 +1,324 @@
+// Who comes and who goes: launchers join, fall silent, connect anew, are told to leave, and are
+// replaced by the pod that the operator puts into their slot.
+#include <algorithm>
+#include <utility>
+
+#include "common/api/contract.h"
+#include "launcher/membership/gang.h"
+
+namespace pawl::membership {
+
+// While it gathers; later for whoever takes a lost member's place.
+bool Gang::is_open() const {
+  return stage_ == Stage::kGathering || (lives() && ctx_.record->spec.is_in_place);
+}
+
+std::optional<Refused> Gang::refusal_of(const Join& join) const {
+  if (join.version != api::kContractVersion) {
+    return Refused{"this launcher speaks version " + std::to_string(join.version) +
+                       " of the contract, the leader " + std::to_string(api::kContractVersion),
+                   true};
+  }
+  if (join.attempt != ctx_.id.attempt) {
+    return Refused{"attempt " + std::to_string(join.attempt) + " is not the one that runs (" +
+                       std::to_string(ctx_.id.attempt) + ")",
+                   join.attempt < ctx_.id.attempt};
+  }
+  if (join.processes != ctx_.id.processes) {
+    return Refused{"it starts " + std::to_string(join.processes) + " processes, the leader " +
+                       std::to_string(ctx_.id.processes),
+                   true};
+  }
+  const api::EligiblePod* pod = ctx_.find_pod(join.self.uid);
+  if (pod != nullptr && pod->slot != join.slot) {
+    return Refused{
+        "the pod has slot " + std::to_string(pod->slot) + ", it said " + std::to_string(join.slot),
+        true};
+  }
+  if (!is_open()) return Refused{"the gang of this attempt is complete", false};
+  return std::nullopt;
+}
+
+void Gang::on_join(PeerId peer, const Join& join) {
+  if (auto refused = refusal_of(join)) {
+    ctx_.note("join_refused", join.pod + ": " + refused->why, true);
+    ctx_.act(Send{peer, std::move(*refused)});
+    return;
+  }
+  drop_older_connections(peer, join.self.uid);
+  Joiner joiner;
+  joiner.join = join;
+  joiner.last_heard = ctx_.now.steady;
+  joiners_[peer] = std::move(joiner);
+  const auto there =
+      std::ranges::count_if(joiners_, [](const auto& entry) { return !entry.second.is_lost; });
+  ctx_.note("member_joined", join.pod + ", slot " + std::to_string(join.slot) + ", " +
+                                 std::to_string(there) + " of " +
+                                 std::to_string(ctx_.record->spec.target_members));
+}
+
+// The same launcher on a new connection: the old one is dead, whether or not we have noticed.
+void Gang::drop_older_connections(PeerId peer, const std::string& uid) {
+  std::vector<PeerId> older;
+  for (const auto& [other, joiner] : joiners_) {
+    if (other != peer && joiner.join.self.uid == uid && !joiner.is_lost) older.push_back(other);
+  }
+  for (const PeerId other : older) {
+    ctx_.act(HangUp{other});
+    lose(other, "it has connected anew");
+  }
+}
+
+// Anybody with a token of this namespace may join and wait to become eligible. Whoever is not of
+// this gang has no say in it: neither a pod of another job, nor one that came too late.
+bool Gang::is_ours(const Joiner& joiner) const {
+  if (generation_ > 0) return joiner.member_rank >= 0;
+  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
+  return pod != nullptr && pod->slot == joiner.join.slot;
+}
+
+bool Gang::owns_rank(const Joiner& joiner, int rank) const {
+  return joiner.member_rank >= 0 && rank >= 0 && rank / ctx_.id.processes == joiner.member_rank;
+}
+
+// A member speaks of its own processes, whatever it says.
+api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const {
+  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
+  failure.pod = pod != nullptr ? pod->name : joiner.join.pod;
+  failure.pod_uid = joiner.join.self.uid;
+  if (failure.node.empty()) failure.node = joiner.join.node;
+  if (!failure.time) failure.time = ctx_.now.wall;
+  failure.attempt = ctx_.id.attempt;
+  if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
+    failure.rank = joiner.member_rank * ctx_.id.processes;
+  return failure;
+}
+
+// ---- going
+
+void Gang::on_peer_down(PeerId peer, const std::string& why) {
+  if (find(peer) != nullptr) lose(peer, why);
+}
+
+void Gang::lose(PeerId peer, const std::string& why) {
+  Joiner& joiner = joiners_.at(peer);
+  if (joiner.is_lost) return;
+  ctx_.note("member_lost", joiner.join.pod + ": " + why, true);
+  if (stage_ == Stage::kGathering || !is_ours(joiner)) {
+    joiners_.erase(peer);
+    return;
+  }
+  joiner.is_lost = true;
+  joiner.lost_since = ctx_.now.steady;
+  joiner.ready.reset();
+  joiner.parked.reset();  // what it holds cannot be fetched from it
+  if (!lives() || joiner.is_finished || joiner.has_left) return;
+  const api::Failure failure =
+      failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
+  if (!ctx_.record->spec.is_in_place) return fail_gang(failure);
+  joiner.is_told = true;
+  if (!joiner.is_leaving) remember(failure);
+  begin_reform(joiner.join.pod + ": " + why);
+}
+
+void Gang::on_tick() {
+  std::vector<PeerId> silent;
+  for (auto& [peer, joiner] : joiners_) {
+    if (peer == kSelfPeer || joiner.is_lost || joiner.has_left) continue;
+    if (ctx_.now.steady - joiner.last_heard > ctx_.timings.dead) {
+      silent.push_back(peer);
+    } else if (ctx_.now.steady - joiner.last_sent >= ctx_.timings.heartbeat) {
+      send(peer, Heartbeat{});
+    }
+  }
+  for (const PeerId peer : silent) {
+    ctx_.act(HangUp{peer});
+    lose(peer, "nothing heard for " + std::to_string(ctx_.timings.dead.count()) + " ms");
+  }
+}
+
+void Gang::forgive_silence() {
+  for (auto& [peer, joiner] : joiners_) joiner.last_heard = ctx_.now.steady;
+}
+
+void Gang::dissolve() {
+  for (const auto& [peer, joiner] : joiners_) {
+    if (peer != kSelfPeer) ctx_.act(HangUp{peer});
+  }
+}
+
+// What a member holds the others hold too, so that it may go at once; unless it leads, or nobody
+// may take its place.
+void Gang::on_leaving(Joiner& joiner) {
+  const bool is_leader = joiner.join.self == ctx_.id.self;
+  const std::string why = joiner.join.pod + " was told to terminate";
+  if (lives() && is_leader && is_reforming()) {
+    is_leaving_ = true;  // it saves when the others are at work again
+  } else if (lives() && (is_leader || !ctx_.record->spec.is_in_place)) {
+    end(StopReason::kDrained, true, why);
+  } else if (lives()) {
+    joiner.is_leaving = true;
+    // Who has trained to the end will be through before long.
+    if (!has_trained_to_end()) begin_reform(why, true);
+  } else if (stage_ == Stage::kGathering && is_leader) {
+    // Before the commit another member's replacement may still come.
+    end(StopReason::kDrained, false, "the leading launcher was told to terminate");
+  }
+}
+
+void Gang::on_left(Joiner& joiner) {
+  joiner.has_left = true;
+  if (!lives() || !ctx_.record->spec.is_in_place) return;
+  joiner.is_lost = true;
+  joiner.lost_since = ctx_.now.steady;
+  joiner.ready.reset();
+  joiner.parked.reset();
+  begin_reform(joiner.join.pod + " has left", true);
+}
+
+// Once all others are at rest, and one of them holds what it holds. A step that it alone has made
+// is not confirmed, and may be made again.
+void Gang::let_leaving_go() {
+  for (const PeerId peer : members_) {
+    Joiner& joiner = joiners_.at(peer);
+    const bool can_go = joiner.is_leaving && !joiner.is_lost && joiner.parked;
+    if (!can_go || joiner.is_let_go || !is_held_by_others(joiner)) continue;
+    joiner.is_let_go = true;
+    send(peer, StopGang{StopReason::kDrained, false, "another pod takes its place"});
+  }
+}
+
+bool Gang::is_held_by_others(const Joiner& leaving) const {
+  const auto newest = [](const Joiner& joiner) {
+    std::int64_t generation = 0;
+    for (const Holding& held : joiner.parked->held)
+      generation = std::max(generation, held.generation);
+    return generation;
+  };
+  bool is_held = false;
+  for (const PeerId peer : members_) {
+    const Joiner& joiner = joiners_.at(peer);
+    if (joiner.is_lost || joiner.is_leaving) continue;
+    if (!joiner.parked) return false;
+    is_held = is_held || newest(joiner) >= newest(leaving);
+  }
+  return is_held;
+}
+
+// ---- the places of those who are gone
+
+bool Gang::is_awaited(const Joiner& joiner) { return joiner.is_lost && !joiner.is_finished; }
+
+// The operator has given their place to another pod: what they hold is void.
+void Gang::drop_replaced() {
+  if (ctx_.record->spec.attempt != ctx_.id.attempt) return;
+  for (const PeerId peer : members_) {
+    const Joiner& joiner = joiners_.at(peer);
+    if (joiner.is_lost || ctx_.find_pod(joiner.join.self.uid) != nullptr) continue;
+    ctx_.act(HangUp{peer});
+    lose(peer, "another pod has its place");
+  }
+}
+
+// The gang has run under another leader. Its members are waited for like those that were lost: each
+// comes by itself when it reads who leads, and says what it holds.
+void Gang::take_over() {
+  const api::WorkerGroupStatus& status = ctx_.record->status;
+  constexpr PeerId kVacant = PeerId{1} << 63;  // no connection has such a number
+  std::vector<int> slots;                      // of those whose pods are replaced
+  for (const api::EligiblePod& pod : ctx_.record->spec.pods) {
+    const bool is_known = std::ranges::any_of(
+        status.members, [&](const api::Member& member) { return member.ref.uid == pod.uid; });
+    if (!is_known) slots.push_back(pod.slot);
+  }
+  auto next_slot = slots.begin();
+  for (const api::Member& member : status.members) {
+    const api::EligiblePod* pod = ctx_.find_pod(member.ref.uid);
+    Joiner joiner;
+    joiner.join.self = member.ref;
+    joiner.join.address = member.address;
+    joiner.join.pod = pod != nullptr ? pod->name : "pod " + member.ref.uid;
+    joiner.join.slot = pod != nullptr ? pod->slot : next_slot != slots.end() ? *next_slot++ : -1;
+    joiner.member_rank = member.rank;
+    joiner.is_lost = true;
+    joiner.lost_since = ctx_.now.steady;
+    const PeerId place = kVacant + static_cast<PeerId>(members_.size());
+    joiners_[place] = std::move(joiner);
+    members_.push_back(place);
+  }
+  generation_ = status.generation;
+  stage_ = Stage::kReforming;
+  reforms_ = 1;
+  reform_why_ = "the leading launcher was lost";
+  is_drain_ = true;  // as far as we know
+  reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
+  broken_since_ = ctx_.now.steady;
+  if (status.progress) ledger_.confirm(status.progress->step);
+  asked_checkpoint_ = checkpoint_done_ = status.checkpoint_done;
+  ctx_.note("gang_taken_over", "generation " + std::to_string(generation_) + " of " +
+                                   std::to_string(members_.size()) + " members");
+}
+
+// By the same launcher on a new connection, or by the one that is in its slot now.
+void Gang::fill_places() {
+  for (PeerId& place : members_) {
+    const Joiner lost = joiners_.at(place);
+    if (!is_awaited(lost)) continue;
+    const auto next = std::ranges::find_if(joiners_, [&](const auto& entry) {
+      const Joiner& one = entry.second;
+      const api::EligiblePod* pod = ctx_.find_pod(one.join.self.uid);
+      return !one.is_lost && one.member_rank < 0 && one.join.slot == lost.join.slot &&
+             pod != nullptr && pod->slot == lost.join.slot;
+    });
+    if (next == joiners_.end()) continue;
+    joiners_.erase(place);
+    place = next->first;
+    Joiner& joiner = next->second;
+    joiner.member_rank = lost.member_rank;
+    joiner.losses = lost.losses;
+    joiner.lost_in = lost.lost_in;
+    joiner.lost_at = lost.lost_at;
+    if (joiner.join.self == lost.join.self) forget_silence(joiner.join.self.uid);
+    ctx_.note("place_filled", joiner.join.pod + " is member " + std::to_string(joiner.member_rank) +
+                                  " from now on");
+    send(place, Park{generation_});
+  }
+}
+
+// Nobody waits for them when all are to stop: those who are there save what they hold.
+void Gang::close_places() {
+  std::erase_if(members_, [this](PeerId peer) {
+    const Joiner& joiner = joiners_.at(peer);
+    return is_awaited(joiner) &&
+           ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_after;
+  });
+}
+
+// Heard again before the record told of it.
+void Gang::forget_silence(const std::string& uid) {
+  std::erase_if(failures_, [&](const api::Failure& failure) {
+    return failure.generation >= generation_ && failure.pod_uid == uid && is_silence(failure);
+  });
+}
+
+bool Gang::is_silence(const api::Failure& failure) {
+  return failure.cause == "Unknown" && !failure.exit_code && !failure.signal;
+}
+
+bool Gang::is_heard(const std::string& uid) const {
+  return std::ranges::any_of(members_, [&](PeerId peer) {
+    const auto found = joiners_.find(peer);
+    return found != joiners_.end() && found->second.join.self.uid == uid && !found->second.is_lost;
+  });
+}
+
+bool Gang::has_trained_to_end() const {
+  return std::ranges::any_of(members_, [&](PeerId peer) {
+    const auto found = joiners_.find(peer);
+    if (found == joiners_.end()) return false;
+    const Joiner& joiner = found->second;
+    return joiner.is_finished || (joiner.parked && joiner.parked->has_ended);
+  });
+}
+
+}  // namespace pawl::membership
