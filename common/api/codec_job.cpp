@@ -34,6 +34,10 @@ constexpr std::array<std::pair<RuleAction, const char*>, 4> kActionNames{{
     {RuleAction::kRestartFree, "RestartFree"},
     {RuleAction::kReplaceNode, "ReplaceNode"},
 }};
+constexpr std::array<std::pair<Strategy, const char*>, 2> kStrategyNames{{
+    {Strategy::kInPlace, "InPlace"},
+    {Strategy::kRecreateAll, "RecreateAll"},
+}};
 constexpr std::array<std::pair<SuccessPolicy, const char*>, 2> kSuccessNames{{
     {SuccessPolicy::kAllRanks, "AllRanks"},
     {SuccessPolicy::kRank0, "Rank0"},
@@ -89,6 +93,7 @@ json write_rule(const FailureRule& rule) {
 
 void read_policies(Fields& fields, TrainingJobSpec& spec) {
   fields.child("failurePolicy", [&](Fields& policy) {
+    read_word(policy, "strategy", kStrategyNames, spec.strategy);
     policy.read("maxRestarts", spec.max_restarts);
     policy.read("resetAfterSeconds", spec.reset_after_seconds);
     std::optional<std::int64_t> timeout;
@@ -107,7 +112,8 @@ void read_policies(Fields& fields, TrainingJobSpec& spec) {
 }
 
 void write_policies(const TrainingJobSpec& spec, json& object) {
-  json policy = {{"maxRestarts", spec.max_restarts},
+  json policy = {{"strategy", word_of(kStrategyNames, spec.strategy)},
+                 {"maxRestarts", spec.max_restarts},
                  {"podTerminationTimeoutSeconds", spec.pod_termination_timeout_seconds}};
   put(policy, "resetAfterSeconds", spec.reset_after_seconds);
   for (const FailureRule& rule : spec.failure_rules) policy["rules"].push_back(write_rule(rule));

@@ -120,11 +120,12 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "secretRef":{"type":"object","properties":{"name":{"type":"string"}}},"volumeName":{"type":"string"},"volumeNamespace":{
 "type":"string"}}},"vsphereVolume":{"type":"object","required":["volumePath"],"properties":{"fsType":{"type":"string"},
 "storagePolicyID":{"type":"string"},"storagePolicyName":{"type":"string"},"volumePath":{"type":"string"}}}}},
-"maxItems":128}}}}},"failurePolicy":{"type":"object","default":{},"properties":{"maxRestarts":{"type":"integer",
-"format":"int32","minimum":0,"maximum":1000,"default":6},"resetAfterSeconds":{"type":"integer","format":"int64",
-"minimum":1,"maximum":315360000},"podTerminationTimeoutSeconds":{"type":"integer","format":"int64","minimum":1,
-"maximum":86400,"default":300},"rules":{"type":"array","maxItems":20,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[
-"name"],"items":{"type":"object","required":["name","action"],"properties":{"name":{"type":"string","minLength":1,
+"maxItems":128}}}}},"failurePolicy":{"type":"object","default":{},"properties":{"strategy":{"type":"string",
+"enum":["InPlace","RecreateAll"],"default":"InPlace"},"maxRestarts":{"type":"integer","format":"int32","minimum":0,
+"maximum":1000,"default":6},"resetAfterSeconds":{"type":"integer","format":"int64","minimum":1,"maximum":315360000},
+"podTerminationTimeoutSeconds":{"type":"integer","format":"int64","minimum":1,"maximum":86400,"default":300},
+"rules":{"type":"array","maxItems":20,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+"items":{"type":"object","required":["name","action"],"properties":{"name":{"type":"string","minLength":1,
 "maxLength":63},"action":{"type":"string","enum":["Fail","Restart","RestartFree","ReplaceNode"]},"onExitCodes":{
 "type":"object","required":["values"],"properties":{"operator":{"type":"string","enum":["In","NotIn"],"default":"In"},
 "values":{"type":"array","minItems":1,"maxItems":255,"x-kubernetes-list-type":"atomic","items":{"type":"integer",

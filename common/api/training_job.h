@@ -74,6 +74,7 @@ struct Deadlines {
   bool operator==(const Deadlines&) const = default;
 };
 
+enum class Strategy { kInPlace, kRecreateAll };
 enum class SuccessPolicy { kAllRanks, kRank0 };
 enum class CleanPodPolicy { kRunning, kAll, kNone };
 
@@ -83,7 +84,8 @@ struct TrainingJobSpec {
   int replicas = 1;
   std::optional<int> processes_per_worker;  // absent = auto: GPUs of the worker container, else 1
   std::string template_json;  // PodTemplateSpec as compact JSON, "" if absent (Native only)
-  int max_restarts = 6;       // failurePolicy.maxRestarts
+  Strategy strategy = Strategy::kInPlace;           // failurePolicy.strategy
+  int max_restarts = 6;                             // failurePolicy.maxRestarts
   std::optional<std::int64_t> reset_after_seconds;  // failurePolicy.resetAfterSeconds
   std::int64_t pod_termination_timeout_seconds = 300;
   std::vector<FailureRule> failure_rules;

@@ -64,6 +64,7 @@ enum class Mutant {
   kI9EarlySuccess,         // one worker's success is the job's
   kI21OldReport,           // the report of an older attempt is taken
   kI22OrphanUnread,        // orphans are deleted without a look at the job
+  kI33FaultReplaced,       // a worker that failed by itself is replaced like one that was lost
 };
 
 #ifdef PAWL_SIM

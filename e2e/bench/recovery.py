@@ -1,7 +1,8 @@
 """From the death of a training process to the next new step, beside torchrun on the same model.
 
 Ours is `pawl run` of examples/gpt-text.yaml with four workers: one training process is killed with SIGKILL, again and
-again; the leading launcher logs the first confirmed step of the next generation. Theirs is
+again, then whole pods (the launcher, and with it its processes), then the pod of the leading launcher; who leads logs the
+first confirmed step of the next generation. Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
 to the first step that they make, though nothing of the steps before is kept. PAWL_TORCH_PYTHON names a Python that has
 torch.
@@ -42,8 +43,16 @@ def slot_of(environment):
     return int(re.search(rb"PAWL_SLOT=(\d+)", environment).group(1))
 
 
+def pod_of(environment):
+    return re.search(rb'"pod":"([^"]+)"', environment).group(1).decode()
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def events(folder, name):
-    """Of all launchers' logs: (seconds since the epoch, text), in order."""
+    """Of all launchers' logs: (seconds since the epoch, text, log), in order."""
     found = []
     for log in pathlib.Path(folder, "logs").glob("*.log"):
         for line in log.read_text(errors="replace").splitlines():
@@ -52,7 +61,7 @@ def events(folder, name):
             entry = json.loads(line[line.index("{"):])
             stamp, fraction = entry["time"].rstrip("Z").split(".")
             seconds = time.mktime(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S")) - time.timezone + float(f"0.{fraction}")
-            found.append((seconds, entry["text"]))
+            found.append((seconds, entry["text"], log))
     return sorted(found)
 
 
@@ -86,14 +95,27 @@ class Ours:
 
     def kill(self, slot):
         """Seconds from the kill to the first step after it, and the confirmed steps that were made again."""
+        return self.strike(next(pid for pid, found in processes("pawl-train") if slot_of(found) == slot))
+
+    def kill_pod(self, is_leader):
+        """The same for a launcher, which takes its processes along; its pod is replaced."""
+        leader = pathlib.Path(events(self.folder, "leading")[-1][2]).stem
+        for pid, environment in processes("pawl-train"):
+            if (pod_of(environment) == leader) == is_leader:
+                return self.strike(parent_of(pid))
+        raise SystemExit("recovery: no such pod")
+
+    def strike(self, pid):
         known = len(events(self.folder, "generation_runs"))
-        pid = next(pid for pid, environment in processes("pawl-train") if slot_of(environment) == slot)
         start = time.time()
         os.kill(pid, signal.SIGKILL)
         runs = wait_for("new generation", lambda: events(self.folder, "generation_runs")[known:])
-        confirmed = int(re.search(r"confirmed step (\d+)", events(self.folder, "gang_parks")[-1][1]).group(1))
+        # What a leader had confirmed that is gone, all others had applied.
+        known_steps = [int(re.search(pattern, text).group(1))
+                       for name, pattern in (("gang_parks", r"confirmed step (\d+)"), ("process_parked", r"at step (\d+)"))
+                       for at, text, _ in events(self.folder, name) if at > start]
         begun = int(re.search(r"from step (\d+)", events(self.folder, "commit_proposed")[-1][1]).group(1))
-        return runs[0][0] - start, max(0, confirmed - begun)
+        return runs[0][0] - start, max(0, max(known_steps) - begun)
 
     def close(self):
         self.process.kill()  # nothing that it started outlives it
@@ -133,7 +155,7 @@ class Theirs:
 def measure(is_smoke):
     text, python = text_path(), torch_python()
     rounds = 1 if is_smoke else 7
-    mine, leaders, peer, redone = [], [], [], 0
+    mine, rank0, pods, leaders, peer, redone = [], [], [], [], [], 0
     # One after the other: each has the machine for itself.
     with tempfile.TemporaryDirectory() as folder:
         run = Ours(text, folder)
@@ -144,7 +166,12 @@ def measure(is_smoke):
             time.sleep(1)
         for _ in range(rounds):
             seconds, again = run.kill(0)
-            leaders.append(seconds)
+            rank0.append(seconds)
+            redone += again
+            time.sleep(1)
+        for number in range(2 * rounds):
+            seconds, again = run.kill_pod(is_leader=number >= rounds)
+            (leaders if number >= rounds else pods).append(seconds)
             redone += again
             time.sleep(1)
         run.close()
@@ -155,12 +182,14 @@ def measure(is_smoke):
                 peer.append(run.kill())
                 time.sleep(2)
             run.close()
-    later = ["pod_s", "leader_s", "sigstop_s", "grow_pause_s", "torchft_kill_s", "writes_per_change", "false_positives"]
-    why = "null keys: a lost pod still ends the attempt, so there is nothing to measure yet"
+    later = ["sigstop_s", "grow_pause_s", "torchft_kill_s", "writes_per_change", "false_positives"]
+    why = "null keys: come with the parts that they measure"
     if not peer:
         why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
     return {"kill_s": round(statistics.median(mine), 3), "kill_all_s": [round(value, 3) for value in mine],
-            "kill_rank0_s": round(statistics.median(leaders), 3), "kill_rank0_all_s": [round(v, 3) for v in leaders],
+            "kill_rank0_s": round(statistics.median(rank0), 3), "kill_rank0_all_s": [round(v, 3) for v in rank0],
+            "pod_s": round(statistics.median(pods), 3), "pod_all_s": [round(value, 3) for value in pods],
+            "leader_s": round(statistics.median(leaders), 3), "leader_all_s": [round(value, 3) for value in leaders],
             "steps_redone": redone,
             "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,
             "torchrun_all_s": [round(value, 3) for value in peer],

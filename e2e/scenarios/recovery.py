@@ -1,16 +1,62 @@
-"""Losing a pod in mid-run costs the work since the last checkpoint and nothing else."""
+"""What losing a pod in mid-run costs: nothing while others hold the state in memory; where the gang stops and saves, the
+work since that checkpoint, which is none."""
 
 from lib import install, jobs
-from lib.kube import Job, kubectl, until
+from lib.kube import Job, get, kubectl, until
 
 
-def test_deleted_pod_resumes_from_checkpoint(namespace):
+def leader_pod(job):
+    uid = get("workergroup", job.name, job.namespace)["status"]["leader"]["uid"]
+    return next(pod["metadata"]["name"] for pod in job.pods() if pod["metadata"]["uid"] == uid)
+
+
+def start(name, namespace, steps, replicas=2):
     install.shared_volume(namespace)
-    kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(jobs.tiny_gpt("gpt-recover", steps=2500)))
-    job = Job("gpt-recover", namespace)
-    saved = until("a checkpoint is published", job.checkpoint_step, timeout=90)
-    victim = job.pods()[0]["metadata"]
-    kubectl("delete", "pod", victim["name"], "-n", namespace, "--wait=false")
+    kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(jobs.tiny_gpt(name, steps=steps, replicas=replicas)))
+    job = Job(name, namespace)
+    until("a checkpoint is published", job.checkpoint_step, timeout=90)
+    return job
+
+
+def test_deleted_pod_is_replaced_in_place(namespace):
+    job = start("gpt-replace", namespace, steps=3000)
+    leader = leader_pod(job)
+    victim = next(pod["metadata"]["name"] for pod in job.pods() if pod["metadata"]["name"] != leader)
+    before = get("workergroup", job.name, namespace)["status"]
+    kubectl("delete", "pod", victim, "-n", namespace, "--wait=false")
+    until("the gang goes on with another pod",
+          lambda: get("workergroup", job.name, namespace)["status"]["generation"] == before["generation"] + 1, timeout=90)
+    record = get("workergroup", job.name, namespace)["status"]
+    assert record["baseGeneration"] == before["generation"], record
+    assert record["startStep"] >= before["progress"]["step"], (record, before)
+    job.wait_for("Complete", timeout=180)
+    status = job.status()
+    assert status["progress"]["step"] == 3000 and status["attempt"] == 1, status
+    restarts = status["restarts"]
+    assert restarts.get("counted", 0) == 0 and restarts.get("free", 0) == 0, restarts
+    assert status["lastFailure"]["pod"] == victim, status["lastFailure"]
+    story = kubectl("get", "events", "-n", namespace, "-o", "jsonpath={.items[*].reason}")
+    assert "MemberReplaced" in story and "RecoveredInPlace" in story, story
+
+
+def test_killed_leader_is_taken_over(namespace):
+    job = start("gpt-takeover", namespace, steps=4000, replicas=3)
+    leader = leader_pod(job)
+    before = get("workergroup", job.name, namespace)["status"]
+    kubectl("delete", "pod", leader, "-n", namespace, "--grace-period=0", "--force", "--wait=false")
+    until("the gang goes on under another leader",
+          lambda: get("workergroup", job.name, namespace)["status"]["generation"] > before["generation"], timeout=90)
+    job.wait_for("Complete", timeout=180)
+    status = job.status()
+    assert status["progress"]["step"] == 4000, status
+    assert status["restarts"].get("counted", 0) == 0, status
+
+
+def test_gang_that_is_told_to_stop_resumes_from_its_checkpoint(namespace):
+    job = start("gpt-recover", namespace, steps=2500)
+    saved = job.checkpoint_step()
+    victim = leader_pod(job)
+    kubectl("delete", "pod", victim, "-n", namespace, "--wait=false")
     until("a second attempt runs", lambda: job.status().get("attempt") == 2 and job.phase() == "Running", timeout=90)
     group = kubectl("get", "wg", "gpt-recover", "-n", namespace, "-o", "jsonpath={.status.startStep}")
     assert int(group) >= saved, f"attempt 2 starts at step {group}, but step {saved} was saved"
@@ -19,4 +65,4 @@ def test_deleted_pod_resumes_from_checkpoint(namespace):
     assert status["progress"]["step"] == 2500, status
     restarts = status["restarts"]
     assert restarts.get("counted", 0) == 0 and restarts["free"] == 1 and sum(restarts["byCause"].values()) == 1, restarts
-    assert status["lastFailure"]["pod"] == victim["name"], status["lastFailure"]
+    assert status["lastFailure"]["pod"] == victim, status["lastFailure"]

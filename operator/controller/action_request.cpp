@@ -72,11 +72,11 @@ json child_of(const api::TrainingJob& job, ObjectKind kind) {
   }
 }
 
-// One event per (job, reason, attempt, generation): a second one of the same name is refused, which
+// One event per (job, reason, attempt, which): a second one of the same name is refused, which
 // is the deduplication.
 json event_of(const core::EmitEvent& event, const ExchangeContext& context) {
   std::string key = event.regarding_uid + "|" + event.reason + "|" + std::to_string(event.attempt);
-  if (event.generation > 0) key += "|" + std::to_string(event.generation);
+  if (!event.which.empty()) key += "|" + event.which;
   const std::string time = format_time(context.now);
   return {{"apiVersion", "v1"},
           {"kind", "Event"},

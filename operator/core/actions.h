@@ -75,8 +75,8 @@ struct EmitEvent {
   bool is_warning = false;
   std::string reason, message;
   std::int64_t attempt = 0;
-  std::string regarding_uid;    // the job's, also when the job is gone
-  std::int64_t generation = 0;  // of the gang, where one attempt may see the same again
+  std::string regarding_uid;  // the job's, also when the job is gone
+  std::string which = {};     // where one attempt may see the same again
   bool operator==(const EmitEvent&) const = default;
 };
 

@@ -1,6 +1,8 @@
 // The anchors stand in status (startTime, attemptTime, the transition of Running, progressTime), so
 // that a crash moves no deadline. They are wall-clock times of the operator: a clock that goes back
 // lengthens a deadline by as much, and the controller looks again at least every ten minutes.
+#include <algorithm>
+
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -34,8 +36,13 @@ bool has_missed_deadline(Pass& pass) {
                       " (deadlines.activeSeconds)");
     return true;
   }
-  if (is_true(status, condition::kRunning)) return false;
-  if (is_over(pass, status.attempt_time, limits.start_seconds)) {
+  const Condition* running = find_condition(status, condition::kRunning);
+  if (running != nullptr && running->status == "True") return false;
+  // A gang that lost a member has this long to be whole again.
+  std::optional<TimePoint> anchor = status.attempt_time;
+  if (anchor && running != nullptr && running->last_transition_time)
+    anchor = std::max(*anchor, *running->last_transition_time);
+  if (is_over(pass, anchor, limits.start_seconds)) {
     begin_failure(pass, "StartDeadlineExceeded",
                   waiting_for(pass).message + "; attempt " + std::to_string(status.attempt) +
                       " had " + in_seconds(limits.start_seconds) +

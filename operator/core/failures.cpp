@@ -20,6 +20,9 @@ struct Evidence {
   Failure failure;
   std::vector<ConfirmGone> confirms;
   std::optional<TimePoint> leaves_by;  // until then its containers may still run
+  int slot = -1;                       // -1: of no pod that is lost
+  bool is_silence = false;             // its pod looks well
+  bool has_word = false;               // its launcher has left by itself, and says why
 };
 
 bool is_free_cause(const std::string& name) {
@@ -113,6 +116,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   if (!is_failed && !is_terminating(pod)) return std::nullopt;
   Evidence out;
   out.leaves_by = leaves_by(pass, pod);
+  out.has_word = api::decode_termination(pod.termination_message).has_value();
   const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
   if (pod.has_disruption_target) {
     out.kind = is_mutant(Mutant::kB26DisruptionCounts) ? LossKind::kFault : LossKind::kDisruption;
@@ -146,8 +150,34 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
   out.failure.pod = slot.name;
   out.failure.pod_uid = slot.uid;
   out.failure.rank = rank_of(pass, slot.uid);
+  out.slot = slot.slot;
   if (pod == nullptr) out.confirms.push_back({ObjectKind::kPod, slot.name, slot.uid});
   return out;
+}
+
+// Its slot has another pod on record since.
+bool is_replaced(const Pass& pass, const Failure& failure) {
+  const bool is_recorded = pass.group != nullptr && !failure.pod_uid.empty() &&
+                           pass.group->spec.attempt == pass.job.status.attempt;
+  return is_recorded && std::ranges::find(pass.group->spec.pods, failure.pod_uid,
+                                          &api::EligiblePod::uid) == pass.group->spec.pods.end();
+}
+
+// A gang that lives on waits for a member that it has lost touch with, whose pod looks well.
+std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
+  if (pass.report == nullptr || !pass.group->spec.is_in_place || pass.report->is_finished)
+    return std::nullopt;
+  for (const Failure& failure : pass.report->failures) {
+    if (failure.pod_uid != pod.meta.uid || failure.cause != cause::kUnknown) continue;
+    if (failure.exit_code || failure.signal || is_outlived(pass, failure)) continue;
+    Evidence out;
+    out.failure = failure;
+    out.is_silence = true;
+    // It has trained to the end, and its gang has not heard of that.
+    if (is_terminal(pod)) out.kind = LossKind::kDisruption;
+    return out;
+  }
+  return std::nullopt;
 }
 
 // The gang's own report: the leader heard the failures in order.
@@ -155,7 +185,7 @@ std::optional<Evidence> read_report(const Pass& pass) {
   if (pass.report == nullptr) return std::nullopt;
   for (const Failure& failure : pass.report->failures) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
-    if (is_outlived(pass, failure)) continue;
+    if (is_outlived(pass, failure) || is_replaced(pass, failure)) continue;
     Evidence out;
     out.failure = failure;
     use_known_cause(out.failure);
@@ -183,10 +213,26 @@ auto blame_order(const Evidence& evidence) {
                     evidence.failure.pod};
 }
 
+// Neither taken away, nor killed from outside while its gang ran. A launcher that says why it ends
+// has a gang that ends.
+bool is_own_fault(const Pass& pass, const Evidence& evidence) {
+  if (evidence.has_word) return true;
+  if (evidence.kind == LossKind::kDisruption || evidence.is_victim) return false;
+  const Failure& failure = evidence.failure;
+  const bool is_silent = failure.cause == cause::kUnknown && !failure.exit_code && !failure.signal;
+  if (is_silent) return false;
+  // A new member has to come in first.
+  return failure.cause != cause::kSignal || rank_of(pass, failure.pod_uid) < 0;
+}
+
 std::vector<Evidence> collect(const Pass& pass) {
   std::vector<Evidence> all;
   for (const Worker& worker : pass.pods.current) {
-    if (auto evidence = read_pod(pass, *worker.pod)) all.push_back(std::move(*evidence));
+    auto evidence = read_pod(pass, *worker.pod);
+    if (!evidence) evidence = read_silence(pass, *worker.pod);
+    if (!evidence) continue;
+    evidence->slot = worker.identity.slot;
+    all.push_back(std::move(*evidence));
   }
   if (pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt) {
     for (const api::EligiblePod& slot : pass.group->spec.pods) {
@@ -240,17 +286,26 @@ bool is_outlived(const Pass& pass, const Failure& failure) {
 const Failure* noted_failure(const Pass& pass) {
   const auto& last = pass.job.status.last_failure;
   const bool is_of_now = last && last->attempt == pass.job.status.attempt && last->time;
-  return is_of_now && !is_outlived(pass, *last) ? &*last : nullptr;
+  const bool is_open = is_of_now && !is_outlived(pass, *last) && !is_replaced(pass, *last);
+  return is_open ? &*last : nullptr;
 }
 
-std::optional<Loss> find_loss(const Pass& pass) {
+std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
   std::vector<Evidence> all = collect(pass);
+  if (without_leaving)
+    std::erase_if(all, [](const Evidence& evidence) { return evidence.leaves_by.has_value(); });
   if (all.empty()) return std::nullopt;
   merge_report(pass, all);
   const auto culprit = std::ranges::min_element(all, {}, blame_order);
   Loss loss{
       culprit->kind, culprit->failure, {}, culprit->leaves_by, culprit->leaves_by.has_value()};
-  loss.confirms.assign(culprit->confirms.begin(), culprit->confirms.end());
+  for (const Evidence& evidence : all) {
+    loss.confirms.insert(loss.confirms.end(), evidence.confirms.begin(), evidence.confirms.end());
+    // One that looks well is judged by itself, after a while.
+    const bool is_sure = !evidence.is_silence || &evidence == &*culprit;
+    if (evidence.slot >= 0 && !evidence.leaves_by && is_sure) loss.slots.push_back(evidence.slot);
+    loss.has_fault = loss.has_fault || is_own_fault(pass, evidence);
+  }
   // The view of pods may be ahead of that of the record, in which the leader has just named the
   // culprit or a newer checkpoint.
   if (pass.group != nullptr) {

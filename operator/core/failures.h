@@ -26,10 +26,13 @@ struct Loss {
   std::optional<TimePoint>
       wait_until;           // only victims so far: the culprit's report may be under way
   bool is_leaving = false;  // until then the member is on its way out, and its gang may be saving
+  std::vector<int> slots;   // of all members that are lost, without those that are leaving
+  bool has_fault = false;   // one of them ended by itself, and so does its gang
 };
 
 // Nothing if every member of the attempt is there, or has succeeded.
-std::optional<Loss> find_loss(const Pass& pass);
+// `without_leaving`: as if those that have time left to leave were well.
+std::optional<Loss> find_loss(const Pass& pass, bool without_leaving = false);
 
 // The gang has formed anew without leaving memory since it happened.
 bool is_outlived(const Pass& pass, const api::Failure& failure);

@@ -7,13 +7,19 @@ namespace {
 
 using namespace api;
 
+void delete_active_before(Pass& pass) {
+  for (const auto* workers : {&pass.pods.previous, &pass.pods.replaced}) {
+    for (const Worker& worker : *workers) {
+      if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
+    }
+  }
+}
+
 void delete_active(Pass& pass) {
   for (const Worker& worker : pass.pods.current) {
     if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
   }
-  for (const Worker& worker : pass.pods.previous) {
-    if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
-  }
+  delete_active_before(pass);
 }
 
 std::string restarts_text(const Restarts& restarts) {
@@ -45,9 +51,7 @@ void delete_running(Pass& pass, const Condition& decided) {
       pass.delete_pod(*worker.pod);
     }
   }
-  for (const Worker& worker : pass.pods.previous) {
-    if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
-  }
+  delete_active_before(pass);
 }
 
 // cleanPodPolicy None: the workers are told to stop and keep their pods, for a bounded time. The

@@ -123,6 +123,8 @@ std::string ready_text(const Pass& pass) {
 // alone as long as there was none.
 void say_waiting(Pass& pass) {
   const Waiting waiting = waiting_for(pass);
+  if (!waiting.is_blocked && has_replaced(pass) && is_true(pass.next, condition::kRestarting))
+    return pass.say("MemberLost", find_condition(pass.next, condition::kRestarting)->message);
   pass.say(waiting.reason, waiting.message);
   const Condition* running = find_condition(pass.next, condition::kRunning);
   const bool is_told = running != nullptr && running->reason == waiting.reason;
@@ -135,28 +137,19 @@ void say_waiting(Pass& pass) {
   set_condition(pass, condition::kRunning, "False", waiting.reason, waiting.message);
 }
 
-// Before Running is written, so that no crash leaves a running gang without. Not earlier: the
-// disruption controller writes to a budget with each pod that becomes ready.
-void add_disruption_budget(Pass& pass) {
-  const CreateChild budget{ObjectKind::kDisruptionBudget};
-  const std::optional<Refusal>& refusal = pass.seen.refusal;
-  if (refusal && refusal->action == describe(budget)) {
-    pass.emit(true, "NoDisruptionBudget",
-              refusal->action + " was refused: " + refusal->message +
-                  "; the job runs without one, and a drain may evict all its workers at once");
-  } else {
-    pass.confirms.emplace_back(budget);
-  }
-}
-
 void describe(Pass& pass) {
   const bool is_complete = pass.pods.ready == pass.size();
   if (is_complete && !is_true(pass.next, condition::kRunning)) {
     const std::string message = "all " + std::to_string(pass.size()) + " workers are ready";
-    add_disruption_budget(pass);
+    if (!has_replaced(pass)) add_disruption_budget(pass);
     set_condition(pass, condition::kRunning, "True", "AllReady", message);
     clear_condition(pass, condition::kRestarting, "Running", message);
-    pass.emit(false, "Running", message);
+    if (!has_replaced(pass)) {
+      pass.emit(false, "Running", message);
+    } else if (pass.report != nullptr) {
+      pass.emit(false, "RecoveredInPlace", message + " again; " + start_text(pass),
+                std::to_string(pass.report->generation));
+    }
   }
   if (static_cast<int>(pass.pods.current.size()) == pass.size()) {
     clear_condition(pass, condition::kStalled, "Created", "every pod could be created");
@@ -251,6 +244,20 @@ bool has_begun(const Pass& pass) {
                              [](const auto& pod) { return !pod.uid.empty(); });
 }
 
+// Before Running is written, so that no crash leaves a running gang without. Not earlier: the
+// disruption controller writes to a budget with each pod that becomes ready.
+void add_disruption_budget(Pass& pass) {
+  const CreateChild budget{ObjectKind::kDisruptionBudget};
+  const std::optional<Refusal>& refusal = pass.seen.refusal;
+  if (refusal && refusal->action == describe(budget)) {
+    pass.emit(true, "NoDisruptionBudget",
+              refusal->action + " was refused: " + refusal->message +
+                  "; the job runs without one, and a drain may evict all its workers at once");
+  } else {
+    pass.confirms.emplace_back(budget);
+  }
+}
+
 WorkerGroupSpec group_spec(const Pass& pass) {
   WorkerGroupSpec spec;
   spec.attempt = pass.job.status.attempt;
@@ -267,6 +274,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
 
 void run_gang(Pass& pass) {
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
+  for (const Worker& worker : pass.pods.replaced) pass.delete_pod(*worker.pod);
   if (has_name_conflict(pass)) return;
   const bool is_refused = needs_creation(pass) && pass.seen.refusal &&
                           pass.seen.refusal->generation == pass.job.meta.generation;

@@ -30,7 +30,7 @@ Pass::Pass(const Observed& seen_now, const Policy& policy_now, TimePoint time)
       now_exact(time),
       group(own_group(seen_now)),
       report(current_report(seen_now)),
-      pods(sort_pods(*seen_now.job, seen_now.pods, time)),
+      pods(sort_pods(*seen_now.job, group, seen_now.pods, time)),
       next(seen_now.job->status) {}
 
 int Pass::size() const {
@@ -43,9 +43,9 @@ void Pass::say(std::string reason, std::string message) {
   next.message = std::move(message);
 }
 
-void Pass::emit(bool is_warning, std::string reason, std::string message, std::int64_t generation) {
-  events.push_back(
-      {is_warning, std::move(reason), std::move(message), next.attempt, job.meta.uid, generation});
+void Pass::emit(bool is_warning, std::string reason, std::string message, std::string which) {
+  events.push_back({is_warning, std::move(reason), std::move(message), next.attempt, job.meta.uid,
+                    std::move(which)});
 }
 
 void Pass::delete_pod(const api::PodView& pod) {
@@ -55,6 +55,7 @@ void Pass::delete_pod(const api::PodView& pod) {
 void Pass::delete_all() {
   for (const Worker& worker : pods.current) delete_pod(*worker.pod);
   for (const Worker& worker : pods.previous) delete_pod(*worker.pod);
+  for (const Worker& worker : pods.replaced) delete_pod(*worker.pod);
 }
 
 }  // namespace pawl::core

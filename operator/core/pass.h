@@ -38,8 +38,8 @@ struct Pass {
   int size() const;                                   // members that this attempt was started with
   void say(std::string reason, std::string message);  // status.reason and status.message
   void wake(TimePoint time) { wake_up = wake_up ? std::min(*wake_up, time) : time; }
-  // `generation`: of the gang, where one attempt may see the same again.
-  void emit(bool is_warning, std::string reason, std::string message, std::int64_t generation = 0);
+  // `which`: where one attempt may see the same again.
+  void emit(bool is_warning, std::string reason, std::string message, std::string which = "");
   void delete_pod(const api::PodView& pod);  // nothing if it is already terminating
   void delete_all();                         // pods of this attempt and of those before
 };

@@ -14,7 +14,8 @@
 //     record was lost; a free restart puts the attempt above everything that was seen.
 //  8. Another size: a free restart.
 //  9. A deadline that has passed decides the end.
-// 10. A lost member, or a gang that hangs: the culprit is named, the rules say whether it counts,
+// 10. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
+//     memory its slot gets another pod in the same attempt; else the rules say whether it counts,
 //     and the attempt is raised, or the end decided.
 // 11. The gang of the attempt is made: pods of lower attempts are deleted; children and the
 //     WorkerGroup with the names of the pods are written; when no pod of a lower attempt can still
@@ -33,7 +34,7 @@ using namespace api;
 
 bool is_record_lost(const Pass& pass) {
   const std::int64_t attempt = pass.job.status.attempt;
-  if (pass.pods.attempt_max > attempt) return true;
+  if (pass.pods.attempt_max > attempt || pass.pods.is_ahead) return true;
   if (pass.group != nullptr) return pass.group->spec.attempt > attempt;
   // Its pods may be gone with it: the status still tells of them. The same attempt must not begin
   // again, because a new record counts its generations from 1.
@@ -44,6 +45,8 @@ bool is_record_lost(const Pass& pass) {
 void recover_record(Pass& pass) {
   if (pass.seen.group == nullptr) {
     pass.confirms.push_back(ConfirmGone{ObjectKind::kWorkerGroup, pass.job.meta.name, ""});
+  } else if (pass.pods.is_ahead) {  // the view of it may be behind that of the pods
+    pass.confirms.push_back(ConfirmRecord{pass.seen.group->meta.resource_version});
   }
   restart(pass, {cause::kRecordLost,
                  "the WorkerGroup or the job's status was deleted or overwritten by somebody"});

@@ -89,8 +89,22 @@ bool is_given_up(const api::TrainingJob& job, const api::PodView& pod, TimePoint
   return time && now >= *time && !is_mutant(Mutant::kB28WaitsForEver);
 }
 
-PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::PodView*>& pods,
-                     TimePoint now) {
+namespace {
+
+// The incarnation that the record names; nothing if it names none of this attempt.
+std::optional<int> recorded_n(const api::TrainingJob& job, const api::WorkerGroup* group,
+                              int slot) {
+  if (group == nullptr || group->spec.attempt != job.status.attempt) return std::nullopt;
+  for (const api::EligiblePod& pod : group->spec.pods) {
+    if (pod.slot == slot) return pod.n;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PodBuckets sort_pods(const api::TrainingJob& job, const api::WorkerGroup* group,
+                     const std::vector<const api::PodView*>& pods, TimePoint now) {
   PodBuckets buckets;
   std::vector<const api::PodView*> sorted = pods;
   std::ranges::sort(sorted, {}, [](const auto* pod) -> const auto& { return pod->meta.name; });
@@ -107,7 +121,14 @@ PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::P
     buckets.attempt_max = std::max(buckets.attempt_max, identity->attempt);
     const bool counts = !is_terminal(*pod) && !is_given_up(job, *pod, now);
     if (!is_terminal(*pod) && !counts) buckets.given_up.push_back(pod);
-    if (identity->attempt == job.status.attempt) {
+    const int n = recorded_n(job, group, identity->slot).value_or(identity->n);
+    if (identity->attempt == job.status.attempt && identity->n < n) {
+      buckets.replaced.push_back({pod, *identity});
+      if (counts) ++buckets.replaced_active;
+    } else if (identity->attempt == job.status.attempt && identity->n > n) {
+      buckets.is_ahead = true;
+      if (counts) ++buckets.replaced_active;
+    } else if (identity->attempt == job.status.attempt) {
       buckets.current.push_back({pod, *identity});
       const Outcome outcome = outcome_of(*pod);
       if (outcome == Outcome::kSucceeded) ++buckets.succeeded;

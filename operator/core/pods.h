@@ -47,8 +47,9 @@ bool is_given_up(const api::TrainingJob& job, const api::PodView& pod, TimePoint
 std::optional<TimePoint> give_up_time(const api::TrainingJob& job, const api::PodView& pod);
 
 struct PodBuckets {
-  std::vector<Worker> current;               // of the attempt, by slot
-  std::vector<Worker> previous;              // of lower attempts, by name
+  std::vector<Worker> current;   // of the attempt, by slot
+  std::vector<Worker> previous;  // of lower attempts, by name
+  std::vector<Worker> replaced;  // of the attempt, whose slots have newer pods on record
   std::vector<const api::PodView*> foreign;  // our label, but not our child or not our kind of name
   std::int64_t attempt_max = 0;              // the highest attempt of any pod of ours
   // Of a deleted job of the same name.
@@ -58,13 +59,16 @@ struct PodBuckets {
   int active = 0;                             // current, not terminal, not given up
   int ready = 0;                              // active and ready
   int succeeded = 0;
-  int previous_active = 0;
+  int previous_active = 0, replaced_active = 0;
+  bool is_ahead = false;  // there is a pod that the record is yet to name
 
   const api::PodView* at(int slot) const;  // of the current attempt
-  bool has_active() const { return active + previous_active > 0; }
+  bool has_active() const { return active_sum() > 0; }
+  int active_sum() const { return active + previous_active + replaced_active; }
 };
 
-PodBuckets sort_pods(const api::TrainingJob& job, const std::vector<const api::PodView*>& pods,
-                     TimePoint now);
+// `group`: the record of this job, or null.
+PodBuckets sort_pods(const api::TrainingJob& job, const api::WorkerGroup* group,
+                     const std::vector<const api::PodView*>& pods, TimePoint now);
 
 }  // namespace pawl::core

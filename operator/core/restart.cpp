@@ -91,27 +91,51 @@ std::chrono::seconds time_without_gang(const Pass& pass, TimePoint failed_at) {
 
 std::optional<TimePoint> creation_time(const Pass& pass) {
   const auto& failure = pass.next.last_failure;
-  const bool is_after_failure = failure && failure->time &&
-                                failure->attempt + 1 == pass.next.attempt &&
-                                is_true(pass.next, condition::kRestarting);
+  // Of the attempt before, or of this one where a member is replaced.
+  const bool is_recent = failure && (failure->attempt + 1 == pass.next.attempt ||
+                                     (failure->attempt == pass.next.attempt && has_replaced(pass)));
+  const bool is_after_failure =
+      is_recent && failure->time && is_true(pass.next, condition::kRestarting);
   if (!is_after_failure || is_mutant(Mutant::kB43NoBackoff)) return std::nullopt;
-  const auto wait = backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
+  // How often a member may be killed without a new step is limited by its gang.
+  const bool is_killed_member =
+      failure->attempt == pass.next.attempt && failure->cause == cause::kSignal;
+  const auto wait = is_killed_member
+                        ? std::chrono::seconds{0}
+                        : backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
   return *failure->time + std::max(wait, time_without_gang(pass, *failure->time));
 }
 
+namespace {
+
+// Until the member has gone, which its gang may use to save. Nobody else's place is empty
+// meanwhile.
+void wait_for_leaving(Pass& pass, const Loss& leaving) {
+  const auto loss = find_loss(pass, true);
+  if (loss && !loss->wait_until && can_replace(pass, *loss)) return replace_members(pass, *loss);
+  if (has_replaced(pass)) run_gang(pass);
+  pass.wake(*leaving.wait_until);
+  pass.say("MemberLeaving", sentence(leaving.failure) + "; its gang may save until " +
+                                format_time(*leaving.wait_until));
+}
+
+void wait_for_culprit(Pass& pass, const Loss& loss) {
+  if (has_replaced(pass)) run_gang(pass);
+  if (noted_failure(pass) == nullptr) {
+    pass.next.last_failure = loss.failure;
+    pass.next.last_failure->generation = 0;  // not told yet
+  }
+  pass.wake(*loss.wait_until);
+  pass.say("MemberLost", sentence(pass.next.last_failure.value()) +
+                             "; waiting for the report of who failed first");
+}
+
+}  // namespace
+
 void handle_loss(Pass& pass, const Loss& loss) {
-  if (loss.is_leaving) {
-    pass.wake(*loss.wait_until);
-    return pass.say("MemberLeaving", sentence(loss.failure) + "; its gang may save until " +
-                                         format_time(*loss.wait_until));
-  }
-  if (loss.wait_until) {
-    if (noted_failure(pass) == nullptr) pass.next.last_failure = loss.failure;
-    pass.wake(*loss.wait_until);
-    pass.say("MemberLost", sentence(pass.next.last_failure.value()) +
-                               "; waiting for the report of who failed first");
-    return;
-  }
+  if (loss.is_leaving) return wait_for_leaving(pass, loss);
+  if (loss.wait_until) return wait_for_culprit(pass, loss);
+  if (can_replace(pass, loss)) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;
   reset_budget(pass);

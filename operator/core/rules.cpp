@@ -48,7 +48,8 @@ Verdict judge(const Pass& pass, const Loss& loss) {
 
 bool is_in_place(const Pass& pass) {
   const TrainingJobSpec& spec = pass.job.spec;
-  if (spec.runtime_kind != RuntimeKind::kNative || spec.max_restarts == 0) return false;
+  const bool is_wanted = spec.strategy == Strategy::kInPlace && spec.max_restarts > 0;
+  if (spec.runtime_kind != RuntimeKind::kNative || !is_wanted) return false;
   constexpr int kSignalsMax = 31;
   for (int signal = 1; signal <= kSignalsMax; ++signal) {
     const Loss killed{

@@ -107,18 +107,25 @@ void tell_outlived(Pass& pass) {
   }
   const auto& known = pass.next.last_failure;
   const bool is_told = newest != nullptr && known && known->attempt == newest->attempt &&
-                       (known->generation == 0 || known->generation >= newest->generation);
+                       (known->generation >= newest->generation ||
+                        (known->generation == 0 && known->pod_uid != newest->pod_uid));
   if (newest == nullptr || is_told) return;
   pass.next.last_failure = *newest;
-  const bool is_from_memory = pass.report->base_generation > 0;
+  // A pod that is replaced has been told of.
+  const bool is_back = newest->cause == cause::kUnknown && !newest->exit_code;
   pass.emit(true, "RecoveredInPlace",
-            sentence(*newest) + "; a new process took its place, and the gang goes on from step " +
-                std::to_string(pass.report->start_step) +
-                (is_from_memory ? ", which the others hold in memory" : ", the newest stored one"),
-            newest->generation);
+            sentence(*newest) + (is_back ? "; it is back" : "; a new process took its place") +
+                ", and " + start_text(pass),
+            std::to_string(pass.report->generation));
 }
 
 }  // namespace
+
+std::string start_text(const Pass& pass) {
+  const bool is_from_memory = pass.report->base_generation > 0;
+  return "the gang goes on from step " + std::to_string(pass.report->start_step) +
+         (is_from_memory ? ", which the others hold in memory" : ", the newest stored one");
+}
 
 Difference difference_of(TrainingJobStatus before, TrainingJobStatus after) {
   if (before == after) return Difference::kNone;

@@ -51,9 +51,16 @@ std::chrono::seconds backoff_after(const api::Failure& failure, int without_prog
 // Only a job that tells its progress can be seen to make none.
 bool tells_progress(const Pass& pass);
 
+// replace.cpp: lost members of a gang that can go on from memory get other pods in the same
+// attempt.
+bool can_replace(const Pass& pass, const Loss& loss);
+void replace_members(Pass& pass, const Loss& loss);
+bool has_replaced(const Pass& pass);  // in this attempt
+
 // gang.cpp: from a persisted attempt to a complete gang.
 void run_gang(Pass& pass);
 api::WorkerGroupSpec group_spec(const Pass& pass);
+void add_disruption_budget(Pass& pass);  // once an attempt
 // "2/4 workers ready; 1 cannot start: …", and the reason in a word.
 struct Waiting {
   std::string reason, message;
@@ -78,6 +85,8 @@ void after_end(Pass& pass);  // terminal is final: late pods go, TTL runs
 
 // status.cpp
 void copy_report(Pass& pass);  // progress and checkpoints from the gang
+// "the gang goes on from step 12, which the others hold in memory"; of a pass with a report.
+std::string start_text(const Pass& pass);
 const api::Condition* find_condition(const api::TrainingJobStatus& status, const char* type);
 bool is_true(const api::TrainingJobStatus& status, const char* type);
 void set_condition(Pass& pass, const char* type, const char* status, const std::string& reason,

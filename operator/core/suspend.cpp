@@ -10,16 +10,21 @@ constexpr char kSuspending[] = "Suspending";
 
 // A gang that ran has something to save: it is asked to, and its pods are left alone until it has
 // left or the grace is over. The grace runs from the moment when Running turned False for this
-// reason.
+// reason, or Restarting where a place was empty.
 std::optional<TimePoint> saving_deadline(const Pass& pass) {
-  const Condition* running = find_condition(pass.next, condition::kRunning);
-  const bool is_saving = running != nullptr && running->reason == kSuspending &&
-                         running->last_transition_time && pass.group != nullptr &&
-                         pass.group->spec.attempt == pass.job.status.attempt &&
-                         !pass.group->meta.deletion_time;
-  if (!is_saving) return std::nullopt;
-  if (is_mutant(Mutant::kB42WrongAnchor)) return *pass.next.start_time + pass.policy.suspend_grace;
-  return *running->last_transition_time + pass.policy.suspend_grace;
+  const bool is_record_ours = pass.group != nullptr && !pass.group->meta.deletion_time &&
+                              pass.group->spec.attempt == pass.job.status.attempt;
+  if (!is_record_ours) return std::nullopt;
+  for (const char* type : {condition::kRunning, condition::kRestarting}) {
+    const Condition* found = find_condition(pass.next, type);
+    const bool is_anchor =
+        found != nullptr && found->reason == kSuspending && found->last_transition_time;
+    if (!is_anchor) continue;
+    if (is_mutant(Mutant::kB42WrongAnchor))
+      return *pass.next.start_time + pass.policy.suspend_grace;
+    return *found->last_transition_time + pass.policy.suspend_grace;
+  }
+  return std::nullopt;
 }
 
 void settle(Pass& pass) {
@@ -66,19 +71,20 @@ bool is_suspending(const Pass& pass) {
 
 void suspend(Pass& pass) {
   if (!pass.pods.has_active()) return settle(pass);
-  const std::string message = "suspending; " +
-                              std::to_string(pass.pods.active + pass.pods.previous_active) +
-                              " workers have not ended yet";
+  const std::string message =
+      "suspending; " + std::to_string(pass.pods.active_sum()) + " workers have not ended yet";
   if (!is_true(pass.next, condition::kSuspended)) {
     set_condition(pass, condition::kSuspended, "False", kSuspending, message);
     if (is_mutant(Mutant::kB44Contradiction)) return pass.delete_all();
     clear_condition(pass, condition::kRunning, kSuspending, message);
+    if (pass.report != nullptr) clear_condition(pass, condition::kRestarting, kSuspending, message);
   }
   pass.say(kSuspending, message);
   const auto deadline = saving_deadline(pass);
   if (!deadline || pass.now_exact >= *deadline) return pass.delete_all();
   ask_to_stop(pass);
   for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
+  for (const Worker& worker : pass.pods.replaced) pass.delete_pod(*worker.pod);
   pass.wake(*deadline);
 }
 

@@ -70,7 +70,7 @@ json failure() {
 json full_training_job() {
   json job = parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "full", "namespace": "default"},
-    "spec": {"suspend": true, "replicas": 3, "processesPerWorker": 2, "failurePolicy": {"maxRestarts": 4, "resetAfterSeconds": 60,
+    "spec": {"suspend": true, "replicas": 3, "processesPerWorker": 2, "failurePolicy": {"strategy": "RecreateAll", "maxRestarts": 4, "resetAfterSeconds": 60,
         "podTerminationTimeoutSeconds": 60, "rules": [
           {"name": "a", "action": "Fail", "onExitCodes": {"operator": "NotIn", "values": [1, 2]}, "onCauses": ["OOM"]},
           {"name": "b", "action": "ReplaceNode", "onCauses": ["Hang"]}]},

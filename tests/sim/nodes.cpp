@@ -27,7 +27,7 @@ std::optional<PodFacts> facts_of(const json& pod) {
   const auto job = core::job_of_pod_name(name);
   if (!job) return std::nullopt;
   const auto identity = core::parse_pod_name(*job, name);
-  PodFacts facts{"", identity->attempt, identity->slot};
+  PodFacts facts{"", identity->attempt, identity->slot, identity->n};
   const json::json_pointer env{"/spec/containers/0/env"};
   if (!pod.contains(env)) return std::nullopt;
   for (const json& item : pod.at(env)) {

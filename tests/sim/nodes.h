@@ -18,7 +18,7 @@ namespace pawl::sim {
 struct PodFacts {
   std::string job_uid;
   std::int64_t attempt = 0;
-  int slot = 0;
+  int slot = 0, n = 0;
 };
 std::optional<PodFacts> facts_of(const nlohmann::json& pod);
 std::string text_at_pointer(const nlohmann::json& object, const char* pointer);

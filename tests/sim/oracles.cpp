@@ -176,6 +176,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     if (actor != Actor::kOperator || change.is_deletion) return;
     i01_group_follows_status(change);
     i02_children_before_group(change);
+    i33_places_have_losses(change);
   } else if (plural == "pods" && actor == Actor::kOperator) {
     const bool is_dying = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
     const bool was_dying =

@@ -81,6 +81,7 @@ class Oracles final : public ApiObserver {
   void i19_leaves_time_to_save(const nlohmann::json& pod, const api::TrainingJob& job);
   void i01_group_follows_status(const local::Change& change);
   void i02_children_before_group(const local::Change& change);
+  void i33_places_have_losses(const local::Change& change);
   void i11_ttl_is_over(const nlohmann::json& job);
   void o09_record_moves_forward(const local::Change& change);
   void o09_old_attempts_are_silent(const local::Change& change);
@@ -94,6 +95,7 @@ class Oracles final : public ApiObserver {
 
   std::optional<api::TrainingJob> job_of(const std::string& uid) const;
   local::Object group_of(const std::string& job_uid) const;
+  int recorded_n(const PodFacts& facts) const;
   int active_pods(const std::string& job_uid) const;  // without those that were given up
   // … and without those that the operator before may have made when this one looked already: late
   // writes, without a place in the record, so that they never start the user's program.

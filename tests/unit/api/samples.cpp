@@ -117,6 +117,7 @@ TrainingJob full_job() {
               .replicas = 4,
               .processes_per_worker = 8,
               .template_json = R"({"spec":{"containers":[{"image":"i","name":"worker"}]}})",
+              .strategy = Strategy::kRecreateAll,
               .max_restarts = 2,
               .reset_after_seconds = 600,
               .pod_termination_timeout_seconds = 30,

@@ -210,6 +210,7 @@ TEST_CASE("validate: a failure rule has a name of its own, an action, and says w
        {"/spec/failurePolicy", rules(none), no_code.c_str()},
        {"/spec/failurePolicy", rules(shrink), no_action.c_str()},
        {"/spec/failurePolicy", rules(cause), no_cause.c_str()},
+       {"/spec/failurePolicy", {{"strategy", "None"}}, "spec.failurePolicy.strategy"},
        {"/spec/failurePolicy", {{"rules", {right, right}}}, "spec.failurePolicy.rules[1]"}});
 }
 

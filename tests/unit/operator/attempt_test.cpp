@@ -105,7 +105,7 @@ TEST_CASE("restart: a gang that saves because a pod terminates is not voided whi
   CHECK_FALSE(world.pod(0).meta.deletion_time.has_value());
   CHECK(world.job.status.reason == "MemberLeaving");
   CHECK(
-      world.job.status.message.starts_with("a worker (pod gpt-1-1-0 on node node-a) was deleted; "
+      world.job.status.message.starts_with("rank 1 (pod gpt-1-1-0 on node node-a) was deleted; "
                                            "its gang may save until "));
   std::string cause = "Deleted";
   SECTION("it left in time") {

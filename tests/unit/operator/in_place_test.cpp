@@ -51,6 +51,8 @@ TEST_CASE("in_place: the gang may outlive a signal unless the failure policy spe
   CHECK(is_in_place(Kind::kNative, [](auto&) {}));
   CHECK_FALSE(is_in_place(Kind::kCustom, [](auto&) {}));
   CHECK_FALSE(is_in_place(Kind::kNative, [](auto& spec) { spec.max_restarts = 0; }));
+  CHECK_FALSE(
+      is_in_place(Kind::kNative, [](auto& spec) { spec.strategy = api::Strategy::kRecreateAll; }));
   const auto with_rule = [&](api::FailureRule rule) {
     return is_in_place(Kind::kNative, [&](auto& spec) { spec.failure_rules = {rule}; });
   };

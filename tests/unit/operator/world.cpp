@@ -214,7 +214,15 @@ bool World::kubelet() {
   return has_changed || count > 0;
 }
 
-PodView& World::pod(int slot) { return named(pod_name(job, job.status.attempt, slot, 0)); }
+PodView& World::pod(int slot) {
+  int n = 0;
+  if (group && group->spec.attempt == job.status.attempt) {
+    for (const EligiblePod& pod : group->spec.pods) {
+      if (pod.slot == slot) n = pod.n;
+    }
+  }
+  return named(pod_name(job, job.status.attempt, slot, n));
+}
 
 void World::run_all() {
   for (auto& [name, pod] : pods) {
@@ -261,7 +269,17 @@ void World::report(std::int64_t step, std::optional<std::int64_t> checkpoint_ste
   status.generation = std::max<std::int64_t>(1, status.generation);
   status.progress = Progress{.step = step, .total_steps = 1000};
   if (checkpoint_step) status.checkpoint = CheckpointStatus{.step = *checkpoint_step};
+  if (status.members.empty()) commit();
   touch(group->meta);
+}
+
+void World::commit() {
+  WorkerGroupStatus& status = group->status;
+  status.members.clear();
+  for (const EligiblePod& pod : group->spec.pods) {
+    status.members.push_back({{pod.uid, "start"}, "10.0.0.1:1000", pod.slot});
+  }
+  status.leader = Leader{status.members.front().ref, "10.0.0.1:1000", "print"};
 }
 
 void World::set_suspended(bool is_suspended) {

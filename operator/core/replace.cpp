@@ -1,0 +1,80 @@
+// A gang whose members are lost one by one, and that lives on: their slots get other pods in the
+// same attempt, and what the others hold in memory is not lost (design §5, rules 6 and 15).
+#include <algorithm>
+
+#include "common/api/contract.h"
+#include "common/base/mutant.h"
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+bool is_lost(const Loss& loss, int slot) {
+  return std::ranges::find(loss.slots, slot) != loss.slots.end();
+}
+
+// One that holds the state, and leads the gang if nobody else does.
+bool has_living_member(const Pass& pass, const Loss& loss) {
+  return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+    const PodView& pod = *worker.pod;
+    const bool is_member = std::ranges::any_of(
+        pass.report->members, [&](const Member& member) { return member.ref.uid == pod.meta.uid; });
+    return is_member && !is_lost(loss, worker.identity.slot) && !is_terminating(pod) &&
+           outcome_of(pod) == Outcome::kNone;
+  });
+}
+
+std::string places_text(const std::vector<std::string>& names) {
+  if (names.size() == 1) return "pod " + names.front() + " takes its place";
+  return std::to_string(names.size()) + " pods are replaced, the first by " + names.front();
+}
+
+}  // namespace
+
+bool can_replace(const Pass& pass, const Loss& loss) {
+  if (pass.report == nullptr || pass.group->meta.deletion_time || loss.slots.empty()) return false;
+  const WorkerGroupSpec& spec = pass.group->spec;
+  if (!spec.is_in_place || spec.is_stopping || pass.report->is_finished) return false;
+  if (loss.has_fault && !is_mutant(Mutant::kI33FaultReplaced)) return false;
+  // Kueue admits the pods of an attempt together, once.
+  if (pass.job.meta.labels.contains(std::string(kKueuePrefix) + "queue-name")) return false;
+  const Verdict verdict = judge(pass, loss);
+  const bool is_restart =
+      verdict.action == RuleAction::kRestart || verdict.action == RuleAction::kRestartFree;
+  return verdict.rule.empty() && is_restart && has_living_member(pass, loss);
+}
+
+void replace_members(Pass& pass, const Loss& loss) {
+  WorkerGroupSpec after = pass.group->spec;
+  std::vector<std::string> names;
+  for (EligiblePod& pod : after.pods) {
+    if (!is_lost(loss, pod.slot)) continue;
+    pod.n += 1;
+    pod.uid.clear();
+    pod.name = pod_name(pass.job, after.attempt, pod.slot, pod.n);
+    names.push_back(pod.name);
+  }
+  pass.confirms = loss.confirms;
+  const bool has_budget = is_true(pass.next, condition::kRunning) || has_replaced(pass);
+  if (!has_budget) add_disruption_budget(pass);
+  pass.next.last_failure = loss.failure;
+  pass.next.last_failure->generation = pass.report->generation;
+  const std::string message = sentence(loss.failure) + "; " + places_text(names) +
+                              ", and the gang goes on from memory with it";
+  set_condition(pass, condition::kRunning, "False", "MemberLost", message);
+  set_condition(pass, condition::kRestarting, "True", loss.failure.cause, message);
+  pass.say("MemberLost", message);
+  const ObjectMeta& meta = pass.group->meta;
+  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
+  pass.acts.push_back(EmitEvent{true, "MemberReplaced", message, pass.next.attempt,
+                                pass.job.meta.uid, names.front()});
+}
+
+bool has_replaced(const Pass& pass) {
+  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
+         std::ranges::any_of(pass.group->spec.pods, [](const auto& pod) { return pod.n > 0; });
+}
+
+}  // namespace pawl::core
