@@ -1,6 +1,10 @@
 """What losing a pod in mid-run costs: nothing while others hold the state in memory; where the gang stops and saves, the
 work since that checkpoint, which is none."""
 
+import os
+import pathlib
+import signal
+
 from lib import install, jobs
 from lib.kube import Job, get, kubectl, until
 
@@ -27,7 +31,7 @@ def test_deleted_pod_is_replaced_in_place(namespace):
     until("the gang goes on with another pod",
           lambda: get("workergroup", job.name, namespace)["status"]["generation"] == before["generation"] + 1, timeout=90)
     record = get("workergroup", job.name, namespace)["status"]
-    assert record["baseGeneration"] == before["generation"], record
+    assert record["base"]["generation"] == before["generation"], record
     assert record["startStep"] >= before["progress"]["step"], (record, before)
     job.wait_for("Complete", timeout=180)
     status = job.status()
@@ -39,17 +43,35 @@ def test_deleted_pod_is_replaced_in_place(namespace):
     assert "MemberReplaced" in story and "RecoveredInPlace" in story, story
 
 
+def launcher_of(job, pod):
+    """The PID of its launcher, on this machine, which plays the nodes."""
+    uid = next(item["metadata"]["uid"] for item in job.pods() if item["metadata"]["name"] == pod)
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            is_launcher = b"pawl-launch" in (path / "cmdline").read_bytes()
+            if is_launcher and f"PAWL_POD_UID={uid}".encode() in (path / "environ").read_bytes():
+                return int(path.name)
+        except OSError:
+            continue
+    raise AssertionError(f"no launcher of pod {pod} runs here")
+
+
 def test_killed_leader_is_taken_over(namespace):
     job = start("gpt-takeover", namespace, steps=4000, replicas=3)
     leader = leader_pod(job)
     before = get("workergroup", job.name, namespace)["status"]
-    kubectl("delete", "pod", leader, "-n", namespace, "--grace-period=0", "--force", "--wait=false")
+    os.kill(launcher_of(job, leader), signal.SIGKILL)
     until("the gang goes on under another leader",
           lambda: get("workergroup", job.name, namespace)["status"]["generation"] > before["generation"], timeout=90)
+    record = get("workergroup", job.name, namespace)["status"]
+    assert record["attempt"] == 1 and record["term"] == before["term"] + 1, record
+    assert record["base"]["generation"] == before["generation"], record
+    assert record["startStep"] >= before["progress"]["step"], (record, before)
     job.wait_for("Complete", timeout=180)
     status = job.status()
-    assert status["progress"]["step"] == 4000, status
-    assert status["restarts"].get("counted", 0) == 0, status
+    assert status["progress"]["step"] == 4000 and status["attempt"] == 1, status
+    assert status["restarts"].get("counted", 0) == 0 and status["restarts"].get("free", 0) == 0, status
+    assert status["lastFailure"]["pod"] == leader, status
 
 
 def test_gang_that_is_told_to_stop_resumes_from_its_checkpoint(namespace):
