@@ -1,5 +1,6 @@
 // pawl-operator: wires the transport, the controller and the health endpoints together, and waits
 // for SIGTERM.
+#include <malloc.h>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -135,6 +136,14 @@ sigset_t stop_signals() {
   return signals;
 }
 
+// Pages of lists are megabytes, read and parsed by several threads: with one heap a thread, and
+// with a threshold that grows with what was freed last, their memory would stay with the process.
+void keep_memory_small() {
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 20);
+}
+
 Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   PAWL_TRY(config, flags.kubeconfig.empty() ? kube::in_cluster_config()
                                             : kube::load_kubeconfig(flags.kubeconfig));
@@ -175,6 +184,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
 }  // namespace
 
 int main(int count, char** values) {
+  keep_memory_small();
   const sigset_t signals = stop_signals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   os::ignore_sigpipe();

@@ -59,8 +59,8 @@ void take_job_spec(Draft& draft, Source& job, Part& part) {
   carry_active_deadline(draft, job);
   job.drop("ttlSecondsAfterFinished", "it is about the child Job",
            "set spec.ttlSecondsAfterFinished if the whole job is to go");
-  job.drop("podReplacementPolicy", "a worker is replaced only when its predecessor has ended",
-           "nothing to do");
+  job.drop("podReplacementPolicy",
+           "a new attempt starts only when the pods of the one before have ended", "nothing to do");
   job.finish();
 }
 
@@ -215,7 +215,7 @@ void carry_failure_policy(Draft& draft, Source& spec, const Part& part) {
   const auto strategy = policy.take_text("restartStrategy");
   if (strategy == "InPlaceRestart") {
     draft.leave_out(policy.path_of("restartStrategy"),
-                    "this version creates the pods of a gang again", "nothing to do");
+                    "only Native jobs go on in place; this gang is created again", "nothing to do");
   }
   const json rules = policy.take_list("rules");
   const std::string action = take_rules(draft, rules, policy.path_of("rules"));

@@ -94,8 +94,11 @@ std::vector<std::string> Observer::take() {
       continue;
     }
     pods_[pod->meta.uid] = {
-        pod->meta.name, pod->meta.uid, number_label(*pod, api::kLabelAttempt),
+        pod->meta.name,
+        pod->meta.uid,
+        number_label(*pod, api::kLabelAttempt),
         static_cast<int>(number_label(*pod, api::kLabelSlot)),
+        static_cast<int>(number_label(*pod, api::kLabelIncarnation)),
         pod->phase == api::PodPhase::kSucceeded || pod->phase == api::PodPhase::kFailed};
   }
   return lines;

@@ -18,7 +18,7 @@ namespace pawl::cli {
 struct SeenPod {
   std::string name, uid;
   std::int64_t attempt = 0;
-  int slot = 0;
+  int slot = 0, n = 0;
   bool is_finished = false;  // Succeeded or Failed
 };
 

@@ -56,9 +56,10 @@ void Session::wait() {
   ::poll(waiting.data(), waiting.size(), kRefreshMs);
   for (const std::string& line : observer_.take()) display_.tell(line);
   for (const auto& [uid, pod] : observer_.pods()) {
-    if (pod.slot != 0 || pod.attempt <= first_worker_attempt_) continue;
+    const std::pair<std::int64_t, int> age{pod.attempt, pod.n};
+    if (pod.slot != 0 || age <= first_worker_age_) continue;
     first_worker_ = pod.name;
-    first_worker_attempt_ = pod.attempt;
+    first_worker_age_ = age;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/run/display.h"
 #include "cli/run/local_cluster.h"
@@ -36,8 +37,8 @@ class Session {
   Display& display_;
   Observer observer_;
   std::string last_checkpoint_;
-  std::string first_worker_;  // pod of rank 0 in the newest attempt
-  std::int64_t first_worker_attempt_ = -1;
+  std::string first_worker_;                              // pod of rank 0 in the newest attempt
+  std::pair<std::int64_t, int> first_worker_age_{-1, 0};  // attempt, incarnation
 };
 
 }  // namespace pawl::cli

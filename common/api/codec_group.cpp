@@ -28,6 +28,8 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
   fields.read("successPolicy", success_policy);
   spec.is_rank0_enough = success_policy == "Rank0";
   fields.read("inPlace", spec.is_in_place);
+  fields.read("replacePods", spec.has_successors);
+  fields.read("podHash", spec.pod_hash);
   fields.read("reportSeconds", spec.report_seconds);
   return spec;
 }
@@ -117,6 +119,8 @@ json encode_spec(const WorkerGroupSpec& spec) {
           {"stopping", spec.is_stopping},
           {"successPolicy", spec.is_rank0_enough ? "Rank0" : "AllRanks"},
           {"inPlace", spec.is_in_place},
+          {"replacePods", spec.has_successors},
+          {"podHash", spec.pod_hash},
           {"reportSeconds", spec.report_seconds}};
 }
 

@@ -29,7 +29,9 @@ struct WorkerGroupSpec {
       0;  // a counter: each increase asks for one checkpoint, then the gang keeps running
   bool is_stopping = false;      // checkpoint, then leave with kExitDrained (suspend)
   bool is_rank0_enough = false;  // successPolicy: Rank0
-  bool is_in_place = false;      // a killed process is replaced, and the others keep their state
+  bool is_in_place = false;      // who is lost is replaced, and the others keep their state
+  bool has_successors = false;   // replacePods: a lost pod gets another one in its slot
+  std::string pod_hash;          // of what the pods of this attempt were made from
   int report_seconds = 10;
   bool operator==(const WorkerGroupSpec&) const = default;
 };

@@ -19,7 +19,7 @@ bool Claim::may_take_over() const {
   const bool is_member =
       std::ranges::find(status.members, ctx_.id.self, &api::Member::ref) != status.members.end();
   return ctx_.leader() != nullptr && !ctx_.is_leader() && is_member && !status.is_finished &&
-         status.generation > deposed_in_;
+         (status.generation > deposed_in_ || ctx_.find_pod(ctx_.leader()->ref.uid) == nullptr);
 }
 
 int Claim::turn() const {
@@ -37,7 +37,7 @@ void Claim::decide(const std::optional<SteadyPoint>& lost_since) {
   claim_at_.reset();
   if (!lost_since || !may_take_over() || !writer_.is_free()) return;
   const auto wait = turn() * ctx_.timings.claim_step * (1 << std::min(takeovers_, 6));
-  if (ctx_.now.steady < *lost_since + ctx_.timings.takeover_after + wait) return;
+  if (ctx_.now.steady < *lost_since + ctx_.timings.takeover_wait + wait) return;
   ++takeovers_;
   write_claim();
 }

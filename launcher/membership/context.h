@@ -34,7 +34,7 @@ struct Timings {
   std::chrono::milliseconds heartbeat{500}, dead{2500};
   std::chrono::milliseconds claim_step{300};  // between the launchers that may claim
   // After the loss of the leader, for it to be heard again; then claim_step for each lower rank.
-  std::chrono::milliseconds takeover_after{500};
+  std::chrono::milliseconds takeover_wait{500};
   std::chrono::milliseconds redial_first{100}, redial_max{2000};
   std::chrono::milliseconds refused_max{30'000};  // how long a leader's refusal is retried
   std::chrono::milliseconds unreachable_max{30'000};
@@ -46,8 +46,9 @@ struct Timings {
   // costs its state; one that hangs is found by other means.
   std::chrono::milliseconds park_max{30'000};
   std::chrono::milliseconds reform_max{120'000};  // then the attempt ends instead
-  // Until the record tells of a launcher that is lost: most are replaced by then.
-  std::chrono::milliseconds loss_told_after{3'000};
+  // Until the record tells of a launcher that is lost, and until a gang that is to stop goes
+  // without it. Most are replaced by then.
+  std::chrono::milliseconds loss_told_wait{3'000};
   int reforms_max = 3;                            // without a new confirmed step
   std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};

@@ -64,7 +64,8 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   if (const auto* ready = std::get_if<Ready>(&message)) {
     joiner.ready = *ready;
   } else if (!is_ours(joiner)) {
-    return;
+    // Its place may be given to it with the next decision.
+    joiner.is_leaving = joiner.is_leaving || std::holds_alternative<Leaving>(message);
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     if (joiner.member_rank != 0) return;
     progress_.add(progress->report, ctx_.now);

@@ -19,6 +19,7 @@ namespace pawl::membership {
 
 class Gang {
  public:
+  // The record names us as leader. A generation of this attempt that stands there is taken over.
   Gang(Context& ctx, RecordWriter& writer);
 
   void on_message(PeerId peer, const Message& message);
@@ -30,7 +31,7 @@ class Gang {
   void on_tick();
   void decide();
   void forgive_silence();
-  // Another launcher leads now, before anything was committed.
+  // Another launcher leads now, or our slot has another pod: the members are left to it.
   void dissolve();
 
   bool is_done() const { return stage_ == Stage::kDone; }
@@ -50,7 +51,7 @@ class Gang {
     SteadyPoint lost_since{};
     bool is_finished = false, has_left = false, is_lost = false;
     bool is_leaving = false;  // told to terminate; its place is another's as soon as it has left
-    bool is_let_go = false, is_told = false;  // is_told: its loss stands in the record, or will
+    bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
   };
   struct Publishing {
     std::int64_t step = 0, generation = 0;
@@ -78,7 +79,8 @@ class Gang {
   void lose(PeerId peer, const std::string& why);
   void on_leaving(Joiner& joiner);
   void on_left(Joiner& joiner);
-  void let_leaving_go();
+  void mark_lost(Joiner& joiner);
+  void release_leaving();
   bool is_held_by_others(const Joiner& leaving) const;
   static bool is_awaited(const Joiner& joiner);
   void take_over();
@@ -105,15 +107,16 @@ class Gang {
   // gang_reform.cpp
   void on_process_lost(Joiner& joiner, const api::Failure& failure);
   void on_broken(const Joiner& joiner, const Broken& broken);
-  // `is_drain`: a member was told to leave, and nobody has failed.
-  void begin_reform(const std::string& why, bool is_drain = false);
+  // `is_blameless`: nobody is known to have failed.
+  void begin_reform(const std::string& why, bool is_blameless = false);
   void park_all();
   void drive_reform();
   void settle_places();
-  void part_with_leaving();
+  void reform_without_leaving();
+  bool has_told_wrongly() const;
   // `culprit`: who is blamed where nothing is known to have failed.
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
-  void give_up_late();
+  void give_up_after_deadline();
   bool is_reforming() const;  // until the new generation runs
   void note_first_step(std::int64_t step);
   std::optional<NextStart> best_start();
@@ -130,7 +133,7 @@ class Gang {
   void give_up_save(std::int64_t step, const Joiner& whose, int rank, const std::string& why);
   void drive_end();
   // A higher attempt has a gang, or is asked for.
-  bool is_taken_over() const;
+  bool has_later_gang() const;
   bool is_superseded() const;
   void end(StopReason reason, bool is_saving, const std::string& why);
   void fail_gang(api::Failure failure);
@@ -157,7 +160,7 @@ class Gang {
   NextStart next_;               // of the generation that was proposed or committed last
   std::int64_t generation_ = 0;  // that runs, or ran until now; 0: none yet
   std::string reform_why_;
-  bool is_drain_ = false;  // no process failed
+  bool is_blameless_ = false;  // nobody is known to have failed
   // Until when the generation after a change has to run.
   std::optional<SteadyPoint> reform_deadline_;
   // Since when no step was made: told with the first one of the new generation.

@@ -10,7 +10,7 @@ namespace pawl::membership {
 
 // While it gathers; later for whoever takes a lost member's place.
 bool Gang::is_open() const {
-  return stage_ == Stage::kGathering || (lives() && ctx_.record->spec.is_in_place);
+  return stage_ == Stage::kGathering || (lives() && ctx_.record->spec.has_successors);
 }
 
 std::optional<Refused> Gang::refusal_of(const Join& join) const {
@@ -108,17 +108,21 @@ void Gang::lose(PeerId peer, const std::string& why) {
     joiners_.erase(peer);
     return;
   }
+  mark_lost(joiner);
+  if (!lives() || joiner.is_finished || joiner.has_left) return;
+  const api::Failure failure =
+      failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
+  if (!ctx_.record->spec.has_successors) return fail_gang(failure);
+  joiner.is_told = true;
+  if (!joiner.is_leaving) remember(failure);
+  begin_reform(joiner.join.pod + ": " + why);
+}
+
+void Gang::mark_lost(Joiner& joiner) {
   joiner.is_lost = true;
   joiner.lost_since = ctx_.now.steady;
   joiner.ready.reset();
   joiner.parked.reset();  // what it holds cannot be fetched from it
-  if (!lives() || joiner.is_finished || joiner.has_left) return;
-  const api::Failure failure =
-      failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
-  if (!ctx_.record->spec.is_in_place) return fail_gang(failure);
-  joiner.is_told = true;
-  if (!joiner.is_leaving) remember(failure);
-  begin_reform(joiner.join.pod + ": " + why);
 }
 
 void Gang::on_tick() {
@@ -154,7 +158,7 @@ void Gang::on_leaving(Joiner& joiner) {
   const std::string why = joiner.join.pod + " was told to terminate";
   if (lives() && is_leader && is_reforming()) {
     is_leaving_ = true;  // it saves when the others are at work again
-  } else if (lives() && (is_leader || !ctx_.record->spec.is_in_place)) {
+  } else if (lives() && (is_leader || !ctx_.record->spec.has_successors)) {
     end(StopReason::kDrained, true, why);
   } else if (lives()) {
     joiner.is_leaving = true;
@@ -168,22 +172,19 @@ void Gang::on_leaving(Joiner& joiner) {
 
 void Gang::on_left(Joiner& joiner) {
   joiner.has_left = true;
-  if (!lives() || !ctx_.record->spec.is_in_place) return;
-  joiner.is_lost = true;
-  joiner.lost_since = ctx_.now.steady;
-  joiner.ready.reset();
-  joiner.parked.reset();
+  if (!lives() || !ctx_.record->spec.has_successors) return;
+  mark_lost(joiner);
   begin_reform(joiner.join.pod + " has left", true);
 }
 
 // Once all others are at rest, and one of them holds what it holds. A step that it alone has made
 // is not confirmed, and may be made again.
-void Gang::let_leaving_go() {
+void Gang::release_leaving() {
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
     const bool can_go = joiner.is_leaving && !joiner.is_lost && joiner.parked;
-    if (!can_go || joiner.is_let_go || !is_held_by_others(joiner)) continue;
-    joiner.is_let_go = true;
+    if (!can_go || joiner.is_released || !is_held_by_others(joiner)) continue;
+    joiner.is_released = true;
     send(peer, StopGang{StopReason::kDrained, false, "another pod takes its place"});
   }
 }
@@ -238,7 +239,12 @@ void Gang::take_over() {
     joiner.join.self = member.ref;
     joiner.join.address = member.address;
     joiner.join.pod = pod != nullptr ? pod->name : "pod " + member.ref.uid;
-    joiner.join.slot = pod != nullptr ? pod->slot : next_slot != slots.end() ? *next_slot++ : -1;
+    // Ranks and slots have one order: the first member without a pod had the first of these slots.
+    if (pod != nullptr) {
+      joiner.join.slot = pod->slot;
+    } else if (next_slot != slots.end()) {
+      joiner.join.slot = *next_slot++;
+    }
     joiner.member_rank = member.rank;
     joiner.is_lost = true;
     joiner.lost_since = ctx_.now.steady;
@@ -250,9 +256,11 @@ void Gang::take_over() {
   stage_ = Stage::kReforming;
   reforms_ = 1;
   reform_why_ = "the leading launcher was lost";
-  is_drain_ = true;  // as far as we know
+  is_blameless_ = true;  // as far as we know
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   broken_since_ = ctx_.now.steady;
+  ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes,
+                           status.start_step);
   if (status.progress) ledger_.confirm(status.progress->step);
   asked_checkpoint_ = checkpoint_done_ = status.checkpoint_done;
   ctx_.note("gang_taken_over", "generation " + std::to_string(generation_) + " of " +
@@ -262,8 +270,8 @@ void Gang::take_over() {
 // By the same launcher on a new connection, or by the one that is in its slot now.
 void Gang::fill_places() {
   for (PeerId& place : members_) {
-    const Joiner lost = joiners_.at(place);
-    if (!is_awaited(lost)) continue;
+    if (!is_awaited(joiners_.at(place))) continue;
+    const Joiner lost = joiners_.at(place);  // outlives its entry
     const auto next = std::ranges::find_if(joiners_, [&](const auto& entry) {
       const Joiner& one = entry.second;
       const api::EligiblePod* pod = ctx_.find_pod(one.join.self.uid);
@@ -289,8 +297,7 @@ void Gang::fill_places() {
 void Gang::close_places() {
   std::erase_if(members_, [this](PeerId peer) {
     const Joiner& joiner = joiners_.at(peer);
-    return is_awaited(joiner) &&
-           ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_after;
+    return is_awaited(joiner) && ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
   });
 }
 

@@ -31,9 +31,9 @@ void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
     begin_reform(joiner.join.pod + ": " + broken.why);
 }
 
-void Gang::begin_reform(const std::string& why, bool is_drain) {
+void Gang::begin_reform(const std::string& why, bool is_blameless) {
   if (stage_ != Stage::kRunning) return;
-  is_drain_ = is_drain;
+  is_blameless_ = is_blameless;
   const bool has_new_step = ledger_.confirmed() > reformed_at_;
   reforms_ = has_new_step ? 1 : reforms_ + 1;
   reformed_at_ = std::max(reformed_at_, ledger_.confirmed());
@@ -65,7 +65,7 @@ void Gang::park_all() {
 void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const std::string text = "the gang was broken (" + reform_why_ + "): " + why;
   if (has_culprit()) return end(StopReason::kFailed, false, text);
-  if (is_drain_ && culprit == nullptr) return end(StopReason::kDrained, false, text);
+  if (is_blameless_ && culprit == nullptr) return end(StopReason::kDrained, false, text);
   api::Failure failure{
       .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
   fail_gang(culprit != nullptr ? failure_of(*culprit, std::move(failure)) : std::move(failure));
@@ -91,7 +91,7 @@ void Gang::drive_reform() {
     settle_places();
   }
   const bool are_parked = stage_ == Stage::kReforming && are_members([](const Joiner& joiner) {
-                            return joiner.parked.has_value() && !joiner.is_let_go;
+                            return joiner.parked.has_value() && !joiner.is_released;
                           });
   if (are_parked && ctx_.record->status.generation > generation_) {
     // A write of ours that had been given up was applied all the same: what was promised is void.
@@ -100,7 +100,7 @@ void Gang::drive_reform() {
   }
   const auto start = are_parked ? best_start() : std::nullopt;
   // An API server that is away is waited for, with the state in memory; nobody else is for ever.
-  if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_late();
+  if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_after_deadline();
   if (start && writer_.is_free() && ctx_.is_leader()) propose(*start);
 }
 
@@ -110,15 +110,18 @@ void Gang::drive_reform() {
 void Gang::settle_places() {
   if (writer_.is_free()) {  // what is being written names who has the places now
     fill_places();
-    if (ctx_.record->spec.is_stopping || is_leaving_) close_places();
-    let_leaving_go();
+    if (ctx_.record->spec.is_stopping || is_leaving_) {
+      close_places();  // all go together, and save
+    } else {
+      release_leaving();
+    }
   }
-  bool is_late = false;
+  bool is_late = has_told_wrongly();
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
     if (!is_awaited(joiner)) continue;
     reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
-    if (ctx_.now.steady - joiner.lost_since < ctx_.timings.loss_told_after) continue;
+    if (ctx_.now.steady - joiner.lost_since < ctx_.timings.loss_told_wait) continue;
     is_late = true;
     const bool is_replaced = ctx_.find_pod(joiner.join.self.uid) == nullptr;
     if (!std::exchange(joiner.is_told, true) && !is_replaced)
@@ -127,8 +130,16 @@ void Gang::settle_places() {
   if (is_late) write_if_due();
 }
 
+// The record names somebody as silent who is heard again: the operator must not act on it.
+bool Gang::has_told_wrongly() const {
+  return std::ranges::any_of(ctx_.record->status.failures, [this](const api::Failure& failure) {
+    return failure.attempt == ctx_.id.attempt && failure.generation == generation_ &&
+           is_silence(failure) && is_heard(failure.pod_uid);
+  });
+}
+
 // One that nobody could let go before, because it alone held the state: the others have it now.
-void Gang::part_with_leaving() {
+void Gang::reform_without_leaving() {
   if (stage_ != Stage::kRunning || is_reforming() || ledger_.confirmed() <= next_.step) return;
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
@@ -137,7 +148,7 @@ void Gang::part_with_leaving() {
   }
 }
 
-void Gang::give_up_late() {
+void Gang::give_up_after_deadline() {
   std::string silent;
   const Joiner* first_silent = nullptr;
   for (const PeerId peer : members_) {

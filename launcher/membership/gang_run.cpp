@@ -29,7 +29,7 @@ void Gang::decide() {
   }
   if (stage_ == Stage::kReforming && is_committed()) enter_running();
   if (lives()) drop_replaced();
-  part_with_leaving();
+  reform_without_leaving();
   if (stage_ == Stage::kRunning) send_peers();
   if (stage_ == Stage::kReforming && !proposal_) drive_checkpoints();
   if (is_reforming()) drive_reform();
@@ -58,7 +58,7 @@ void Gang::on_record(std::uint64_t read_id) {
   }
   // An attempt that is only asked for has no gang yet, and gets none while this pod lives; what is
   // sealed here is still the newest of the run. Once it has one, nothing of ours is published.
-  if (is_taken_over()) return publishing_.reset();
+  if (has_later_gang()) return publishing_.reset();
   if (!publishing_ || publishing_->is_sent || publishing_->retry_at) return;
   if (read_id < publishing_->read_id) return;
   // The fence before the manifest: still our attempt, our generation, our leadership.
@@ -77,7 +77,7 @@ void Gang::on_record(std::uint64_t read_id) {
                              ctx_.record->status.lineage});
 }
 
-bool Gang::is_taken_over() const { return ctx_.record->status.attempt > ctx_.id.attempt; }
+bool Gang::has_later_gang() const { return ctx_.record->status.attempt > ctx_.id.attempt; }
 bool Gang::is_superseded() const { return ctx_.record->spec.attempt > ctx_.id.attempt; }
 
 void Gang::on_record_gone(const std::string& why) {
@@ -229,7 +229,7 @@ void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
 
 void Gang::drive_end() {
   // Nothing of a gone job may be published or written any more, nor when another gang runs.
-  const bool is_void = end_reason_ == StopReason::kGone || is_taken_over();
+  const bool is_void = end_reason_ == StopReason::kGone || has_later_gang();
   const bool have_left = std::ranges::all_of(joiners_, [this](const auto& entry) {
     return entry.second.has_left || entry.second.is_lost || !is_ours(entry.second);
   });
@@ -276,7 +276,7 @@ api::WorkerGroupStatus Gang::desired() const {
 // At once for what users and the operator wait for; progress alone only each reportSeconds.
 void Gang::write_if_due() {
   if (!writer_.is_free() || !ctx_.is_leader()) return;
-  if (end_reason_ == StopReason::kGone || is_superseded() || is_taken_over()) return;
+  if (end_reason_ == StopReason::kGone || is_superseded() || has_later_gang()) return;
   api::WorkerGroupStatus next = desired();
   const api::WorkerGroupStatus& now = ctx_.record->status;
   const bool has_news = next.progress != now.progress;

@@ -84,7 +84,7 @@ class Member {
   void begin_stop(int code, bool is_saving, const std::string& why);
   void stop_processes(bool is_saving);
   void give_up(int code, const std::string& why);
-  // The others hold what this member holds, and may go on without it.
+  // The gang may go on without this launcher: another one may take its place.
   bool is_replaceable() const;
   void end_as_victim(const std::string& why);
   void tell_victim(const std::string& why);

@@ -123,7 +123,7 @@ void Member::stop_processes(bool is_saving) {
 }
 
 bool Member::is_replaceable() const {
-  return is_native() && commit_ && !is_finished_ && ctx_.record && ctx_.record->spec.is_in_place;
+  return is_native() && commit_ && !is_finished_ && ctx_.record && ctx_.record->spec.has_successors;
 }
 
 std::optional<SteadyPoint> Member::leader_lost_since() const {

@@ -56,7 +56,7 @@ struct ShardFailed {
   std::int64_t step = 0;
   std::string why;
 };
-struct Leaving {};  // told to go (SIGTERM): here the whole gang stops
+struct Leaving {};  // told to go (SIGTERM); the leader says when
 struct Exit {       // a process failed; the first cause of the end of this attempt
   api::Failure failure;
 };

@@ -2,6 +2,7 @@
 // standby keeps its views warm and plans nothing; role.h says what follows when the lead changes.
 #include "operator/controller/operator.h"
 
+#include <malloc.h>
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -163,7 +164,9 @@ class Operator::Impl {
   std::uint64_t epoch() const { return elector_ ? elector_->epoch() : 0; }
 
   void publish() {
-    has_synced_ = has_synced_ || loop_->is_synced();
+    // Lists of everything have passed through; glibc keeps that memory unless it is told not to.
+    if (!std::exchange(has_synced_, has_synced_ || loop_->is_synced()) && has_synced_)
+      ::malloc_trim(0);
     const std::string metrics = loop_->metrics() + (elector_ ? elector_->metrics() : "");
     bulletin_.publish({metrics, has_synced_, clock_.steady_now().time_since_epoch(),
                        loop_->last_contact().time_since_epoch()});

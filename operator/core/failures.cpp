@@ -22,7 +22,7 @@ struct Evidence {
   std::optional<TimePoint> leaves_by;  // until then its containers may still run
   int slot = -1;                       // -1: of no pod that is lost
   bool is_silence = false;             // its pod looks well
-  bool has_word = false;               // its launcher has left by itself, and says why
+  bool has_last_words = false;         // its launcher has left by itself, and says why
 };
 
 bool is_free_cause(const std::string& name) {
@@ -116,7 +116,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   if (!is_failed && !is_terminating(pod)) return std::nullopt;
   Evidence out;
   out.leaves_by = leaves_by(pass, pod);
-  out.has_word = api::decode_termination(pod.termination_message).has_value();
+  out.has_last_words = api::decode_termination(pod.termination_message).has_value();
   const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
   if (pod.has_disruption_target) {
     out.kind = is_mutant(Mutant::kB26DisruptionCounts) ? LossKind::kFault : LossKind::kDisruption;
@@ -156,20 +156,36 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
 }
 
 // Its slot has another pod on record since.
-bool is_replaced(const Pass& pass, const Failure& failure) {
+bool has_successor(const Pass& pass, const Failure& failure) {
   const bool is_recorded = pass.group != nullptr && !failure.pod_uid.empty() &&
                            pass.group->spec.attempt == pass.job.status.attempt;
   return is_recorded && std::ranges::find(pass.group->spec.pods, failure.pod_uid,
                                           &api::EligiblePod::uid) == pass.group->spec.pods.end();
 }
 
+// In the gang's present report.
+bool is_named(const Pass& pass, const Failure& failure) {
+  return pass.report != nullptr &&
+         std::ranges::find(pass.report->failures, failure.pod_uid, &Failure::pod_uid) !=
+             pass.report->failures.end();
+}
+
+// A killed process in a pod that is well: its launcher has started another one.
+bool is_being_outlived(const Pass& pass, const Failure& failure) {
+  if (!pass.group->spec.is_in_place || failure.cause != cause::kSignal) return false;
+  return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+    return worker.pod->meta.uid == failure.pod_uid && outcome_of(*worker.pod) == Outcome::kNone &&
+           !is_terminating(*worker.pod);
+  });
+}
+
 // A gang that lives on waits for a member that it has lost touch with, whose pod looks well.
 std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
-  if (pass.report == nullptr || !pass.group->spec.is_in_place || pass.report->is_finished)
+  if (pass.report == nullptr || !pass.group->spec.has_successors || pass.report->is_finished)
     return std::nullopt;
   for (const Failure& failure : pass.report->failures) {
-    if (failure.pod_uid != pod.meta.uid || failure.cause != cause::kUnknown) continue;
-    if (failure.exit_code || failure.signal || is_outlived(pass, failure)) continue;
+    if (failure.pod_uid != pod.meta.uid || !is_silence(failure)) continue;
+    if (is_outlived(pass, failure)) continue;
     Evidence out;
     out.failure = failure;
     out.is_silence = true;
@@ -185,7 +201,8 @@ std::optional<Evidence> read_report(const Pass& pass) {
   if (pass.report == nullptr) return std::nullopt;
   for (const Failure& failure : pass.report->failures) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
-    if (is_outlived(pass, failure) || is_replaced(pass, failure)) continue;
+    if (is_outlived(pass, failure) || has_successor(pass, failure)) continue;
+    if (is_being_outlived(pass, failure)) continue;
     Evidence out;
     out.failure = failure;
     use_known_cause(out.failure);
@@ -216,11 +233,10 @@ auto blame_order(const Evidence& evidence) {
 // Neither taken away, nor killed from outside while its gang ran. A launcher that says why it ends
 // has a gang that ends.
 bool is_own_fault(const Pass& pass, const Evidence& evidence) {
-  if (evidence.has_word) return true;
+  if (evidence.has_last_words) return true;
   if (evidence.kind == LossKind::kDisruption || evidence.is_victim) return false;
   const Failure& failure = evidence.failure;
-  const bool is_silent = failure.cause == cause::kUnknown && !failure.exit_code && !failure.signal;
-  if (is_silent) return false;
+  if (is_silence(failure)) return false;
   // A new member has to come in first.
   return failure.cause != cause::kSignal || rank_of(pass, failure.pod_uid) < 0;
 }
@@ -269,7 +285,7 @@ std::optional<TimePoint> culprit_deadline(const Pass& pass) {
 // The gang lost touch with a member whose pod has not ended: a process that was killed with its
 // container will soon be known by its exit code, a node that died tells nothing for a minute.
 bool is_only_silent(const Pass& pass, const Failure& failure) {
-  if (failure.cause != cause::kUnknown || failure.exit_code || failure.signal) return false;
+  if (!is_silence(failure)) return false;
   return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
     return worker.pod->meta.uid == failure.pod_uid && !is_terminal(*worker.pod);
   });
@@ -283,10 +299,16 @@ bool is_outlived(const Pass& pass, const Failure& failure) {
          failure.attempt == pass.job.status.attempt && failure.generation < pass.report->generation;
 }
 
+bool is_silence(const Failure& failure) {
+  return failure.cause == cause::kUnknown && !failure.exit_code && !failure.signal;
+}
+
 const Failure* noted_failure(const Pass& pass) {
   const auto& last = pass.job.status.last_failure;
   const bool is_of_now = last && last->attempt == pass.job.status.attempt && last->time;
-  const bool is_open = is_of_now && !is_outlived(pass, *last) && !is_replaced(pass, *last);
+  const bool is_back = is_of_now && is_silence(*last) && !is_named(pass, *last);
+  const bool is_open =
+      is_of_now && !is_back && !is_outlived(pass, *last) && !has_successor(pass, *last);
   return is_open ? &*last : nullptr;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "common/api/contract.h"
+#include "common/base/hash.h"
 #include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
@@ -101,6 +102,7 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
   WorkerGroupSpec filled = spec;
   filled.report_seconds = pass.policy.report_seconds;
   filled.is_in_place = is_in_place(pass);
+  filled.has_successors = has_successors(pass);
   bool has_new = false;
   for (EligiblePod& slot : filled.pods) {
     const PodView* pod = pass.pods.at(slot.slot);
@@ -258,6 +260,12 @@ void add_disruption_budget(Pass& pass) {
   }
 }
 
+std::string pod_hash(const Pass& pass) {
+  constexpr std::size_t kDigits = 16;
+  const auto pod = worker_pod_of(pass.job, pass.job.status.attempt, 0, 0, pass.policy.children);
+  return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
+}
+
 WorkerGroupSpec group_spec(const Pass& pass) {
   WorkerGroupSpec spec;
   spec.attempt = pass.job.status.attempt;
@@ -265,6 +273,8 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
   spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
   spec.is_in_place = is_in_place(pass);
+  spec.has_successors = has_successors(pass);
+  spec.pod_hash = pod_hash(pass);
   spec.report_seconds = pass.policy.report_seconds;
   for (int slot = 0; slot < pass.job.spec.replicas; ++slot) {
     spec.pods.push_back({slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, slot});
@@ -273,8 +283,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
 }
 
 void run_gang(Pass& pass) {
-  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
-  for (const Worker& worker : pass.pods.replaced) pass.delete_pod(*worker.pod);
+  pass.delete_superseded();
   if (has_name_conflict(pass)) return;
   const bool is_refused = needs_creation(pass) && pass.seen.refusal &&
                           pass.seen.refusal->generation == pass.job.meta.generation;

@@ -54,6 +54,10 @@ void Pass::delete_pod(const api::PodView& pod) {
 
 void Pass::delete_all() {
   for (const Worker& worker : pods.current) delete_pod(*worker.pod);
+  delete_superseded();
+}
+
+void Pass::delete_superseded() {
   for (const Worker& worker : pods.previous) delete_pod(*worker.pod);
   for (const Worker& worker : pods.replaced) delete_pod(*worker.pod);
 }

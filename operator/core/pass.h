@@ -41,6 +41,7 @@ struct Pass {
   // `which`: where one attempt may see the same again.
   void emit(bool is_warning, std::string reason, std::string message, std::string which = "");
   void delete_pod(const api::PodView& pod);  // nothing if it is already terminating
+  void delete_superseded();                  // of lower attempts, and those with successors
   void delete_all();                         // pods of this attempt and of those before
 };
 

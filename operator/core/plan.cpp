@@ -89,6 +89,7 @@ void decide(Pass& pass) {
   if (has_missed_deadline(pass)) return;
   if (const auto loss = find_loss(pass)) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
+  if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});
   run_gang(pass);
 }
 

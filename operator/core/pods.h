@@ -59,8 +59,9 @@ struct PodBuckets {
   int active = 0;                             // current, not terminal, not given up
   int ready = 0;                              // active and ready
   int succeeded = 0;
-  int previous_active = 0, replaced_active = 0;
-  bool is_ahead = false;  // there is a pod that the record is yet to name
+  int previous_active = 0;
+  int replaced_active = 0;  // with those that are ahead of the record
+  bool is_ahead = false;    // there is a pod that the record is yet to name
 
   const api::PodView* at(int slot) const;  // of the current attempt
   bool has_active() const { return active_sum() > 0; }

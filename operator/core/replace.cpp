@@ -1,6 +1,7 @@
 // A gang whose members are lost one by one, and that lives on: their slots get other pods in the
 // same attempt, and what the others hold in memory is not lost (design §5, rules 6 and 15).
 #include <algorithm>
+#include <chrono>
 
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
@@ -36,10 +37,10 @@ std::string places_text(const std::vector<std::string>& names) {
 bool can_replace(const Pass& pass, const Loss& loss) {
   if (pass.report == nullptr || pass.group->meta.deletion_time || loss.slots.empty()) return false;
   const WorkerGroupSpec& spec = pass.group->spec;
-  if (!spec.is_in_place || spec.is_stopping || pass.report->is_finished) return false;
+  if (!spec.has_successors || spec.is_stopping || pass.report->is_finished) return false;
   if (loss.has_fault && !is_mutant(Mutant::kI33FaultReplaced)) return false;
-  // Kueue admits the pods of an attempt together, once.
-  if (pass.job.meta.labels.contains(std::string(kKueuePrefix) + "queue-name")) return false;
+  // A successor must be what the others are.
+  if (pod_hash(pass) != spec.pod_hash) return false;
   const Verdict verdict = judge(pass, loss);
   const bool is_restart =
       verdict.action == RuleAction::kRestart || verdict.action == RuleAction::kRestartFree;
@@ -70,6 +71,21 @@ void replace_members(Pass& pass, const Loss& loss) {
   pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
   pass.acts.push_back(EmitEvent{true, "MemberReplaced", message, pass.next.attempt,
                                 pass.job.meta.uid, names.front()});
+}
+
+// Its members may hear the old leader still, which cannot reach the API server: they train on, and
+// will never be heard of.
+bool is_leaderless(Pass& pass) {
+  constexpr std::chrono::seconds kTakeoverMax{120};
+  const auto& failure = pass.job.status.last_failure;
+  if (pass.report == nullptr || !pass.report->leader || !has_replaced(pass)) return false;
+  const bool is_eligible = std::ranges::find(pass.group->spec.pods, pass.report->leader->ref.uid,
+                                             &EligiblePod::uid) != pass.group->spec.pods.end();
+  if (is_eligible || pass.report->is_finished || !failure || !failure->time) return false;
+  const TimePoint due = *failure->time + kTakeoverMax;
+  if (pass.now_exact >= due) return true;
+  pass.wake(due);
+  return false;
 }
 
 bool has_replaced(const Pass& pass) {

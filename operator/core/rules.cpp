@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "common/api/contract.h"
 #include "operator/core/steps.h"
@@ -59,6 +60,18 @@ bool is_in_place(const Pass& pass) {
     if (action == RuleAction::kFail || action == RuleAction::kReplaceNode) return false;
   }
   return true;
+}
+
+bool has_successors(const Pass& pass) {
+  // Kueue admits the pods of an attempt together, once.
+  const bool is_queued = pass.job.meta.labels.contains(std::string(kKueuePrefix) + "queue-name");
+  if (!is_in_place(pass) || is_queued) return false;
+  return std::ranges::all_of(
+      std::array{cause::kDeleted, cause::kEvicted, cause::kPreempted, cause::kNodeLost},
+      [&](const char* name) {
+        const Loss loss{.kind = LossKind::kDisruption, .failure = {.cause = name}};
+        return judge(pass, loss).rule.empty();
+      });
 }
 
 bool exclude_node(Pass& pass, const Failure& failure) {

@@ -106,13 +106,13 @@ void tell_outlived(Pass& pass) {
     if (is_outlived(pass, failure)) newest = &failure;
   }
   const auto& known = pass.next.last_failure;
+  // A pod that is replaced has been told of; one that is waited for has not.
   const bool is_told = newest != nullptr && known && known->attempt == newest->attempt &&
                        (known->generation >= newest->generation ||
                         (known->generation == 0 && known->pod_uid != newest->pod_uid));
   if (newest == nullptr || is_told) return;
   pass.next.last_failure = *newest;
-  // A pod that is replaced has been told of.
-  const bool is_back = newest->cause == cause::kUnknown && !newest->exit_code;
+  const bool is_back = is_silence(*newest);
   pass.emit(true, "RecoveredInPlace",
             sentence(*newest) + (is_back ? "; it is back" : "; a new process took its place") +
                 ", and " + start_text(pass),

@@ -27,9 +27,12 @@ struct Verdict {
   std::string rule;  // its name; "": no rule matched
 };
 Verdict judge(const Pass& pass, const Loss& loss);
-// A gang of this job may replace a killed process by itself: no rule has another answer to a
-// signal.
+// A gang of this job may outlive the loss of a process or a pod: its strategy says so, and no rule
+// has another answer to a signal.
 bool is_in_place(const Pass& pass);
+// … and its lost pods get successors: no rule has another answer to a disruption, and nobody else
+// decides which pods run.
+bool has_successors(const Pass& pass);
 // False if the node cannot be excluded (not known, excluded already, or too many are).
 bool exclude_node(Pass& pass, const api::Failure& failure);
 
@@ -56,10 +59,16 @@ bool tells_progress(const Pass& pass);
 bool can_replace(const Pass& pass, const Loss& loss);
 void replace_members(Pass& pass, const Loss& loss);
 bool has_replaced(const Pass& pass);  // in this attempt
+// The leader's place was given away long ago, and nobody leads in its stead. Else it wakes the
+// pass.
+bool is_leaderless(Pass& pass);
+inline constexpr char kLeaderless[] =
+    "the pod of the leading launcher was replaced, and no other member has taken over";
 
 // gang.cpp: from a persisted attempt to a complete gang.
 void run_gang(Pass& pass);
 api::WorkerGroupSpec group_spec(const Pass& pass);
+std::string pod_hash(const Pass& pass);  // of what a pod would be made from now
 void add_disruption_budget(Pass& pass);  // once an attempt
 // "2/4 workers ready; 1 cannot start: …", and the reason in a word.
 struct Waiting {

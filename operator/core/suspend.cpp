@@ -83,8 +83,7 @@ void suspend(Pass& pass) {
   const auto deadline = saving_deadline(pass);
   if (!deadline || pass.now_exact >= *deadline) return pass.delete_all();
   ask_to_stop(pass);
-  for (const Worker& worker : pass.pods.previous) pass.delete_pod(*worker.pod);
-  for (const Worker& worker : pass.pods.replaced) pass.delete_pod(*worker.pod);
+  pass.delete_superseded();
   pass.wake(*deadline);
 }
 

@@ -155,8 +155,8 @@ std::vector<Story> all_stories() {
   };
 }
 
-// What every crash and every hidden event must leave the same. Whether a lost pod is replaced or its
-// gang begins again depends on when it is lost; neither is counted.
+// What every crash and every hidden event must leave the same. Whether a lost pod is replaced or
+// its gang begins again depends on when it is lost; neither is counted.
 std::string end_state(World& world) {
   std::string text;
   for (const local::Object& job : world.api.all(kube::resources::kTrainingJobs)) {

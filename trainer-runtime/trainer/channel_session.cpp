@@ -85,6 +85,8 @@ Result<Welcome> ChannelSession::park(const Parked& parked) {
 Result<Welcome> ChannelSession::wait_for_place() {
   welcome_.reset();
   while (!welcome_ && !orders_.is_stopping) PAWL_TRY_VOID(pump(milliseconds{60'000}));
+  // A gang that was at rest may be at work again only to save: both orders come at once.
+  if (welcome_ && orders_.is_saving) return *welcome_;
   if (orders_.is_stopping) return fail(Code::kCancelled, "stopped before the gang was formed");
   return *welcome_;
 }
@@ -129,6 +131,8 @@ Status ChannelSession::wait_for_buffers() {
   while (!buffers_[0].is_free || !buffers_[1].is_free) {
     if (clock.steady_now() > deadline)
       return fail(Code::kUnavailable, "the launcher did not store the checkpoint in time");
+    if (reader_.is_parking())
+      return fail(Code::kUnavailable, "told to park while a checkpoint is stored");
     PAWL_TRY_VOID(pump(milliseconds{1'000}));
   }
   return {};

@@ -96,7 +96,7 @@ void GangFixture::create_record() {
   group.spec.attempt = 1;
   group.spec.min_members = group.spec.target_members = options_.members;
   group.spec.report_seconds = options_.report_seconds;
-  group.spec.is_in_place = options_.is_in_place;
+  group.spec.is_in_place = group.spec.has_successors = options_.is_in_place;
   for (int slot = 0; slot < options_.members; ++slot)
     group.spec.pods.push_back({slot, pod(slot), uid(slot), 0, slot});
   json object = api::encode_worker_group(group);

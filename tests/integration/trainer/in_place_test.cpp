@@ -124,6 +124,21 @@ TEST_CASE("pawl-train: ranks that wait for a stopped one park as soon as they ar
   CHECK(train_until(*places.gang[0], places.welcome.start_step + 5));
 }
 
+TEST_CASE("pawl-train: a gang at rest that is put to work only to stop saves first", "[trainer]") {
+  const Setup setup(kForever);
+  Places places = training_pair(setup);
+  for (auto& one : places.gang) one->send(channel::Park{});
+  REQUIRE(places.collect({0, 1}, false));
+  places.place();
+  for (auto& one : places.gang) one->send(channel::Stop{.is_saving = true});
+  for (auto& one : places.gang) {
+    const auto sealed = one->next<channel::Sealed>();
+    REQUIRE(sealed);
+    CHECK(sealed->step >= places.welcome.start_step);
+    CHECK(one->process().wait() == api::kExitRetry);
+  }
+}
+
 TEST_CASE("pawl-train: a gang shrinks and grows, with other ranks, and keeps its steps",
           "[trainer]") {
   Setup setup(kForever);

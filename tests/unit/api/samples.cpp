@@ -146,6 +146,8 @@ WorkerGroup full_group() {
                 .is_stopping = true,
                 .is_rank0_enough = true,
                 .is_in_place = true,
+                .has_successors = true,
+                .pod_hash = "0123",
                 .report_seconds = 20};
   const MemberRef first{.uid = "u1", .start = "s1"}, second{.uid = "u2", .start = "s2"};
   group.status = {

@@ -12,7 +12,7 @@ GangWorld::GangWorld(const WorldOptions& wanted) : options(wanted) {
   record.spec.attempt = 1;
   record.spec.min_members = record.spec.target_members = options.launchers;
   record.spec.report_seconds = 10;
-  record.spec.is_in_place = options.is_in_place;
+  record.spec.is_in_place = record.spec.has_successors = options.is_in_place;
   for (int slot = 0; slot < options.launchers; ++slot) add_launcher(slot, true);
 }
 
@@ -279,6 +279,22 @@ void GangWorld::kill_launcher(std::size_t index) {
     break_link(index, nodes[index].links.begin()->first, "connection reset");
   nodes[index].is_alive = false;
   settle();
+}
+
+GangWorld GangWorld::training(int launchers) {
+  GangWorld world({.launchers = launchers});
+  world.run_to_training();
+  world.report(10);
+  world.pass(std::chrono::milliseconds{200});
+  return world;
+}
+
+void GangWorld::come_up(std::size_t index) {
+  say(index, api::channel::Hello{.data_port = 5000, .config_hash = "h"});
+}
+
+void GangWorld::park(std::size_t index, std::int64_t step, std::int64_t generation) {
+  say(index, api::channel::Parked{.generation = generation, .step = step});
 }
 
 std::size_t GangWorld::replace_pod(int slot) {

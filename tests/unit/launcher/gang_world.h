@@ -42,6 +42,7 @@ struct Node {
 class GangWorld {
  public:
   explicit GangWorld(const WorldOptions& options);
+  static GangWorld training(int launchers = 3);  // at step 10; node 0 leads
 
   // Lets everything happen that can, without time passing.
   void settle();
@@ -51,6 +52,8 @@ class GangWorld {
   // One local process says or does something.
   void say(std::size_t node, api::channel::FromProcess message, int local_rank = 0);
   void hello_all();
+  void come_up(std::size_t node);  // a process that has taken another's place says Hello
+  void park(std::size_t node, std::int64_t step, std::int64_t generation = 1);
   void report(std::int64_t step);    // of 100, by rank 0
   void seal_all(std::int64_t step);  // on every rank
   void exit_process(std::size_t node, int code, int signal = 0, int local_rank = 0);

@@ -213,7 +213,8 @@ TEST_CASE("membership: a victim without a culprit is named after a while", "[lau
   CHECK(world.status().failures[0].cause == "Victim");
 }
 
-TEST_CASE("membership: a lost follower ends the attempt, and is named", "[launcher][G3]") {
+TEST_CASE("membership: not in place, a lost follower ends the attempt, and is named",
+          "[launcher][G3]") {
   GangWorld world({.launchers = 2, .is_in_place = false});
   world.run_to_training();
   SECTION("killed") { world.kill_launcher(1); }
@@ -230,7 +231,7 @@ TEST_CASE("membership: a lost follower ends the attempt, and is named", "[launch
   CHECK(world.status().failures[0].pod == "pod-1");
 }
 
-TEST_CASE("membership: a lost leader ends the attempt within 2.6 s", "[launcher]") {
+TEST_CASE("membership: not in place, a lost leader ends the attempt within 2.6 s", "[launcher]") {
   GangWorld world({.launchers = 2, .is_in_place = false});
   world.run_to_training();
   SECTION("killed") { world.kill_launcher(0); }
@@ -301,7 +302,7 @@ TEST_CASE("membership: suspended before the gang is whole, or before anybody lea
   CHECK(world.status().generation == 0);
 }
 
-TEST_CASE("membership: SIGTERM at one launcher saves and stops the gang; only that one has drained",
+TEST_CASE("membership: not in place, SIGTERM at one launcher saves and stops the gang",
           "[launcher]") {
   for (const std::size_t told : {std::size_t{0}, std::size_t{1}}) {
     INFO("node " << told);

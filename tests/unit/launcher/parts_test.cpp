@@ -35,10 +35,10 @@ TEST_CASE("lineage: what began after the new start is off the line; empty genera
   // Generation 3 began behind a step that a member of generation 2 then turned out to hold.
   CHECK(extend_lineage({{1, 1, 0}, {1, 2, 40}, {1, 3, 49}}, {1, 4, 50}, 2) ==
         Lines{{1, 1, 0}, {1, 2, 40}, {1, 4, 50}});
-  Lines many;
   // A gang that was at rest went on only to save: its checkpoint is of the step that it began with.
   CHECK(extend_lineage({{1, 1, 0}, {1, 2, 50}}, {2, 3, 50}, 0, 50) ==
-        std::vector<api::LineageEntry>{{1, 1, 0}, {1, 2, 50}, {2, 3, 50}});
+        Lines{{1, 1, 0}, {1, 2, 50}, {2, 3, 50}});
+  Lines many;
   for (int i = 0; i < 40; ++i) many = extend_lineage(many, {i, i, 10 * i});
   CHECK(many.size() == kLineageMax);
   CHECK(many.back().start_step == 390);

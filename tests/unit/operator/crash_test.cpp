@@ -47,6 +47,20 @@ std::vector<Scenario> scenarios() {
            world.settle(seconds{120});
          }
        }},
+      {"a lost member is replaced, complete",
+       [=](World& world) {
+         world.job.spec.runtime_kind = api::RuntimeKind::kNative;
+         start(world);
+         world.report(10);
+         world.settle(seconds{120});
+         world.delete_pod(1);
+         world.finish_terminating();
+         world.settle(seconds{120});
+         world.commit_next(12);
+         world.settle(seconds{120});
+         world.succeed_all();
+         world.settle(seconds{120});
+       }},
       {"suspend and resume",
        [=](World& world) {
          start(world);

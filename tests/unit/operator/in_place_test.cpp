@@ -30,10 +30,7 @@ api::Failure killed(World& world, int rank, std::int64_t generation) {
 void outlive(World& world, int rank) {
   api::WorkerGroupStatus& status = world.group->status;
   status.failures.push_back(killed(world, rank, status.generation));
-  status.base_generation = status.generation;
-  status.generation += 1;
-  status.start_step = 12;
-  world.group->meta.resource_version += "1";
+  world.commit_next(12);
 }
 
 }  // namespace

@@ -282,6 +282,32 @@ void World::commit() {
   status.leader = Leader{status.members.front().ref, "10.0.0.1:1000", "print"};
 }
 
+void World::commit_next(std::int64_t start_step) {
+  WorkerGroupStatus& status = group->status;
+  status.base_generation = status.generation;
+  status.generation += 1;
+  status.start_step = start_step;
+  commit();
+  touch(group->meta);
+}
+
+void World::lose_touch(int slot) {
+  group->status.failures.push_back({.rank = slot,
+                                    .pod = pod(slot).meta.name,
+                                    .pod_uid = pod(slot).meta.uid,
+                                    .cause = "Unknown",
+                                    .message = "lost the launcher of this pod",
+                                    .attempt = job.status.attempt,
+                                    .generation = group->status.generation,
+                                    .time = now});
+  touch(group->meta);
+}
+
+void World::remove_pod(int slot) {
+  delete_pod(slot);
+  finish_terminating();
+}
+
 void World::set_suspended(bool is_suspended) {
   set_spec([is_suspended](auto& spec) { spec.is_suspended = is_suspended; });
 }

@@ -56,6 +56,10 @@ class World {
   void delete_pod(int slot);  // by a user: it starts to terminate
   void finish_terminating();  // the kubelet is done with them
   void report(std::int64_t step, std::optional<std::int64_t> checkpoint_step = std::nullopt);
+  void remove_pod(int slot);  // by a user, and it is gone
+  void lose_touch(int slot);  // so the gang reports
+  // The gang goes on as its next generation, of those in group.spec.pods.
+  void commit_next(std::int64_t start_step);
   void commit();  // of those in group.spec.pods, the first leads; the generation is the caller's
   void set_spec(const std::function<void(api::TrainingJobSpec&)>& change);
   void set_suspended(bool is_suspended);
