@@ -60,6 +60,7 @@ void LeaderLink::send(Message message) {
 }
 
 void LeaderLink::on_down(const std::string& why) {
+  if (target_ && target_->ref == ctx_.id.self) return;  // of a dial before we led
   if (step_ == Step::kJoined && !is_refused_) loss_ = why;
   retry_later(why);
 }

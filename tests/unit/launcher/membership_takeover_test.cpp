@@ -122,3 +122,20 @@ TEST_CASE("takeover: a member that does not come to the new leader is named", "[
   CHECK(std::ranges::any_of(world.status().failures,
                             [](const api::Failure& one) { return one.pod == "pod-2"; }));
 }
+
+TEST_CASE("takeover: what is left of a dial to the old leader means nothing", "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.kill_launcher(0);
+  world.pass(1s);
+  REQUIRE(world.leader() == 1);
+  world.park(1, 10);
+  world.come_up(world.replace_pod(0));
+  world.pass(200ms);
+  REQUIRE(world.status().generation == 2);
+  world.give(1, PeerDown{kLeaderPeer, "timed out"});
+  world.pass(1s);
+  world.exit_process(1, 0);
+  world.exit_process(2, 0);
+  world.pass(1s);
+  CHECK(world.status().is_finished);
+}
