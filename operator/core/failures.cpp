@@ -198,8 +198,10 @@ std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
 
 // The gang's own report: the leader heard the failures in order.
 std::optional<Evidence> read_report(const Pass& pass) {
-  if (pass.report == nullptr) return std::nullopt;
-  for (const Failure& failure : pass.report->failures) {
+  // Each of them names its attempt, so that those count which come before the first commit.
+  if (pass.group == nullptr || pass.group->status.attempt != pass.job.status.attempt)
+    return std::nullopt;
+  for (const Failure& failure : pass.group->status.failures) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
     if (is_outlived(pass, failure) || has_successor(pass, failure)) continue;
     if (is_being_outlived(pass, failure)) continue;

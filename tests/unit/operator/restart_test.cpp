@@ -371,3 +371,22 @@ TEST_CASE("restart: the worker's exit counts, not that of a container beside it"
   world.settle(seconds{60});
   CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/1 live 0");
 }
+
+TEST_CASE("restart: the culprit of a gang that never ran is known from its report", "[core][I8]") {
+  World world(3, api::RuntimeKind::kNative);
+  world.settle();
+  world.group->status.attempt = 1;  // a claim, and no generation
+  world.group->status.failures.push_back({.rank = 0,
+                                          .pod = world.pod(0).meta.name,
+                                          .pod_uid = world.pod(0).meta.uid,
+                                          .exit_code = 1,
+                                          .cause = "Error",
+                                          .attempt = 1,
+                                          .time = world.now});
+  world.group->meta.resource_version += "1";
+  world.fail(2, 75, "Victim");
+  world.settle();
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 1);
+  CHECK(world.job.status.last_failure->rank == 0);
+}
