@@ -46,4 +46,9 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
+// Nothing is known but that a launcher is not heard.
+inline bool is_silence(const Failure& failure) {
+  return failure.cause == "Unknown" && !failure.exit_code && !failure.signal;
+}
+
 }  // namespace pawl::api

@@ -13,8 +13,7 @@ bool Claim::is_open() const {
 }
 
 bool Claim::may_take_over() const {
-  if (!ctx_.record || ctx_.eligible_pod() == nullptr || !ctx_.record->spec.is_in_place)
-    return false;
+  if (!ctx_.record || ctx_.eligible_pod() == nullptr) return false;
   const api::WorkerGroupStatus& status = ctx_.record->status;
   const bool is_member =
       std::ranges::find(status.members, ctx_.id.self, &api::Member::ref) != status.members.end();

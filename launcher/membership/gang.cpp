@@ -25,7 +25,7 @@ Gang::Gang(Context& ctx, RecordWriter& writer) : ctx_(ctx), writer_(writer) {
   if (has_run) take_over();
 }
 
-Gang::Joiner* Gang::find(PeerId peer) {
+Joiner* Gang::find(PeerId peer) {
   const auto found = joiners_.find(peer);
   return found == joiners_.end() ? nullptr : &found->second;
 }

@@ -11,6 +11,7 @@
 
 #include "launcher/membership/checkpoint_ledger.h"
 #include "launcher/membership/context.h"
+#include "launcher/membership/gang_parts.h"
 #include "launcher/membership/generations.h"
 #include "launcher/membership/progress_view.h"
 #include "launcher/membership/record_writer.h"
@@ -39,32 +40,6 @@ class Gang {
 
  private:
   enum class Stage { kGathering, kRunning, kReforming, kEnding, kDone };
-  struct Joiner {
-    Join join;
-    std::optional<Ready> ready;
-    std::optional<Parked> parked;  // since the last commit
-    int losses = 0;            // generations that a process of its was lost in, without a new step
-    std::int64_t lost_in = 0;  // the newest of them
-    std::int64_t lost_at = 0;  // the newest confirmed step then
-    SteadyPoint last_heard{}, last_sent{};
-    int member_rank = -1;
-    SteadyPoint lost_since{};
-    bool is_finished = false, has_left = false, is_lost = false;
-    bool is_leaving = false;  // told to terminate; its place is another's as soon as it has left
-    bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
-  };
-  struct Publishing {
-    std::int64_t step = 0, generation = 0;
-    std::uint64_t read_id = 0;
-    bool is_sent = false;
-    int tries = 0;
-    std::optional<SteadyPoint> retry_at = {};  // the last try has failed
-    std::vector<ShardDone> shards = {};        // by rank
-  };
-  struct SaveError {
-    std::int64_t step = 0;
-    api::Failure failure;
-  };
 
   void on_member_message(Joiner& joiner, const Message& message);
 
@@ -88,7 +63,6 @@ class Gang {
   void fill_places();
   void close_places();
   void forget_silence(const std::string& uid);
-  static bool is_silence(const api::Failure& failure);
   bool is_heard(const std::string& uid) const;
   bool has_trained_to_end() const;
 

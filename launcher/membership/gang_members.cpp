@@ -115,7 +115,7 @@ void Gang::lose(PeerId peer, const std::string& why) {
   if (!ctx_.record->spec.has_successors) return fail_gang(failure);
   joiner.is_told = true;
   if (!joiner.is_leaving) remember(failure);
-  begin_reform(joiner.join.pod + ": " + why);
+  begin_reform(joiner.join.pod + ": " + why, joiner.is_leaving);
 }
 
 void Gang::mark_lost(Joiner& joiner) {
@@ -306,10 +306,6 @@ void Gang::forget_silence(const std::string& uid) {
   std::erase_if(failures_, [&](const api::Failure& failure) {
     return failure.generation >= generation_ && failure.pod_uid == uid && is_silence(failure);
   });
-}
-
-bool Gang::is_silence(const api::Failure& failure) {
-  return failure.cause == "Unknown" && !failure.exit_code && !failure.signal;
 }
 
 bool Gang::is_heard(const std::string& uid) const {

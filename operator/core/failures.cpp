@@ -196,15 +196,16 @@ std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
   return std::nullopt;
 }
 
-// The gang's own report: the leader heard the failures in order.
-std::optional<Evidence> read_report(const Pass& pass) {
+// The gang's own report: the leader heard the failures in order. `is_ending`: a launcher has left
+// its last words, so that nothing is being outlived any more.
+std::optional<Evidence> read_report(const Pass& pass, bool is_ending) {
   // Each of them names its attempt, so that those count which come before the first commit.
   if (pass.group == nullptr || pass.group->status.attempt != pass.job.status.attempt)
     return std::nullopt;
   for (const Failure& failure : pass.group->status.failures) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
     if (is_outlived(pass, failure) || has_successor(pass, failure)) continue;
-    if (is_being_outlived(pass, failure)) continue;
+    if (!is_ending && is_being_outlived(pass, failure)) continue;
     Evidence out;
     out.failure = failure;
     use_known_cause(out.failure);
@@ -263,7 +264,7 @@ std::vector<Evidence> collect(const Pass& pass) {
 // The report's word on a pod is richer than the pod's (rank, log tail); the pod's verdict on
 // disruption stays.
 void merge_report(const Pass& pass, std::vector<Evidence>& all) {
-  auto reported = read_report(pass);
+  auto reported = read_report(pass, std::ranges::any_of(all, &Evidence::has_last_words));
   if (!reported) return;
   for (Evidence& evidence : all) {
     if (evidence.failure.pod_uid != reported->failure.pod_uid) continue;
@@ -299,10 +300,6 @@ bool is_outlived(const Pass& pass, const Failure& failure) {
   if (is_mutant(Mutant::kI5OutlivedBlamed)) return false;
   return pass.report != nullptr && failure.generation > 0 &&
          failure.attempt == pass.job.status.attempt && failure.generation < pass.report->generation;
-}
-
-bool is_silence(const Failure& failure) {
-  return failure.cause == cause::kUnknown && !failure.exit_code && !failure.signal;
 }
 
 const Failure* noted_failure(const Pass& pass) {

@@ -37,9 +37,6 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving = false);
 // The gang has formed anew without leaving memory since it happened.
 bool is_outlived(const Pass& pass, const api::Failure& failure);
 
-// Nothing is known but that a launcher is not heard.
-bool is_silence(const api::Failure& failure);
-
 // What was written down of a loss of this attempt while the culprit is waited for; null: nothing.
 const api::Failure* noted_failure(const Pass& pass);
 

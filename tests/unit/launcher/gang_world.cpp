@@ -289,6 +289,12 @@ GangWorld GangWorld::training(int launchers) {
   return world;
 }
 
+const api::channel::Welcome& GangWorld::welcome(std::size_t index) const {
+  const auto* found = told<api::channel::Welcome>(index);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
 void GangWorld::come_up(std::size_t index) {
   say(index, api::channel::Hello{.data_port = 5000, .config_hash = "h"});
 }

@@ -79,6 +79,8 @@ class GangWorld {
     return found;
   }
 
+  const api::channel::Welcome& welcome(std::size_t index) const;  // the newest
+
   WorldOptions options;
   api::WorkerGroup record;
   std::vector<Node> nodes;

@@ -41,11 +41,9 @@ TEST_CASE("replace: a lost launcher's place is another's, who is fed from memory
                              [](const api::MemberRef& ref) { return ref.uid == "uid-3"; }));
   world.come_up(other);
   for (const std::size_t node : {std::size_t{0}, std::size_t{1}, other}) {
-    const auto* welcome = world.told<channel::Welcome>(node);
-    REQUIRE(welcome != nullptr);
-    CHECK(welcome->generation == 2);
-    CHECK(welcome->source_rank == 1);
-    CHECK(welcome->start_step == 11);
+    CHECK(world.welcome(node).generation == 2);
+    CHECK(world.welcome(node).source_rank == 1);
+    CHECK(world.welcome(node).start_step == 11);
   }
   CHECK(world.told<channel::Welcome>(other)->rank == 2);
   CHECK(world.node(other).is_ready);

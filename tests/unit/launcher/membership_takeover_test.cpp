@@ -39,11 +39,9 @@ TEST_CASE("takeover: the leader is lost, the lowest rank leads on, from memory",
   CHECK(world.status().members[0].ref.uid == "uid-3");
   world.come_up(other);
   for (const std::size_t node : {std::size_t{1}, std::size_t{2}, other}) {
-    const auto* welcome = world.told<channel::Welcome>(node);
-    REQUIRE(welcome != nullptr);
-    CHECK(welcome->generation == 2);
-    CHECK(welcome->source_rank == 1);
-    CHECK(welcome->key == "key-1");
+    CHECK(world.welcome(node).generation == 2);
+    CHECK(world.welcome(node).source_rank == 1);
+    CHECK(world.welcome(node).key == "key-1");
   }
   CHECK(world.told<channel::Welcome>(other)->rank == 0);
 

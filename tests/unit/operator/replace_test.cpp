@@ -358,3 +358,25 @@ TEST_CASE("replace: a gang that nobody leads any more begins again", "[core][I33
     CHECK(world.job.status.attempt == 1);
   }
 }
+
+TEST_CASE("replace: a killed process is blamed once its gang ends, however late its pod does",
+          "[core][I8]") {
+  World world = running_gang();
+  api::Failure failure{.rank = 0,
+                       .pod = world.pod(0).meta.name,
+                       .pod_uid = world.pod(0).meta.uid,
+                       .exit_code = 137,
+                       .signal = 9,
+                       .cause = core::cause::kSignal,
+                       .attempt = 1,
+                       .generation = 1,
+                       .time = world.now};
+  world.group->status.failures.push_back(failure);
+  world.group->meta.resource_version += "1";
+  world.fail(1, 75, "Victim");
+  world.fail(2, 75, "Victim");
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 1);
+  CHECK(world.job.status.last_failure->rank == 0);
+}

@@ -1,0 +1,42 @@
+// What the leader keeps of each launcher that has joined, and of what it publishes. Values; owned
+// by Gang.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "launcher/membership/action.h"
+
+namespace pawl::membership {
+
+struct Joiner {
+  Join join;
+  std::optional<Ready> ready;
+  std::optional<Parked> parked;  // since the last commit
+  int losses = 0;            // generations that a process of its was lost in, without a new step
+  std::int64_t lost_in = 0;  // the newest of them
+  std::int64_t lost_at = 0;  // the newest confirmed step then
+  SteadyPoint last_heard{}, last_sent{};
+  int member_rank = -1;
+  SteadyPoint lost_since{};
+  bool is_finished = false, has_left = false, is_lost = false;
+  bool is_leaving = false;  // told to terminate; its place is another's as soon as it has left
+  bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
+};
+
+struct Publishing {
+  std::int64_t step = 0, generation = 0;
+  std::uint64_t read_id = 0;
+  bool is_sent = false;
+  int tries = 0;
+  std::optional<SteadyPoint> retry_at = {};  // the last try has failed
+  std::vector<ShardDone> shards = {};        // by rank
+};
+
+struct SaveError {
+  std::int64_t step = 0;
+  api::Failure failure;
+};
+
+}  // namespace pawl::membership
