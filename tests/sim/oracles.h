@@ -95,7 +95,6 @@ class Oracles final : public ApiObserver {
 
   std::optional<api::TrainingJob> job_of(const std::string& uid) const;
   local::Object group_of(const std::string& job_uid) const;
-  int recorded_n(const PodFacts& facts) const;
   int active_pods(const std::string& job_uid) const;  // without those that were given up
   // … and without those that the operator before may have made when this one looked already: late
   // writes, without a place in the record, so that they never start the user's program.
@@ -115,6 +114,8 @@ class Oracles final : public ApiObserver {
   };
   std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
   std::map<std::string, int> creations_;  // by request, while calm
+  // UID of the job and name of the pod: its slot had another one on record, whatever became of that.
+  std::set<std::pair<std::string, std::string>> replaced_;
   milliseconds minute_{0};
   int requests_this_minute_ = 0;
   std::map<std::string, int> status_writes_;  // of the operator in this minute, by job

@@ -103,15 +103,6 @@ void Oracles::on_pod_deleted(const json& pod) {
   if (job && !failure_) i19_leaves_time_to_save(pod, *job);
 }
 
-// The incarnation of its slot that the record names.
-int Oracles::recorded_n(const PodFacts& facts) const {
-  const local::Object group = group_of(facts.job_uid);
-  const auto decoded = group ? api::decode_worker_group(*group) : fail_with({}, "no group");
-  if (!decoded || decoded->spec.attempt != facts.attempt) return 0;
-  const auto slot = std::ranges::find(decoded->spec.pods, facts.slot, &api::EligiblePod::slot);
-  return slot == decoded->spec.pods.end() ? 0 : slot->n;
-}
-
 // The operator ends pods of lower attempts, of jobs that are to stop, and of jobs that are gone.
 void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) {
   const std::string name = text_at_pointer(pod, "/metadata/name");
@@ -123,7 +114,7 @@ void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) 
   }
   if (truth_.jobs[facts->job_uid].was_status_cut || job->meta.deletion_time) return;
   if (facts->attempt < job->status.attempt || is_stopping(*job)) return;
-  if (recorded_n(*facts) > facts->n) return;  // another has its place
+  if (replaced_.contains({facts->job_uid, name})) return;  // another has its place
   fail("O4", "the operator deletes the live pod " + name + " of attempt " +
                  std::to_string(job->status.attempt));
 }
@@ -176,6 +167,7 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     const auto old = std::ranges::find(before->spec.pods, pod.slot, &api::EligiblePod::slot);
     if (old == before->spec.pods.end() || old->n == pod.n) continue;
     const std::string what = pod.name + " has the place of " + old->name;
+    replaced_.insert({after->meta.owners.front().uid, old->name});
     if (pod.n != old->n + 1) fail("I33", what);
     if (!pod.uid.empty()) fail("I33", what + ", and was made before the record said so");
     const local::Object lost = api_.find(kPods, old->name);
