@@ -30,6 +30,15 @@ class PlainBuffer : public Buffer {
   }
   bool acquire(std::uint8_t*&, std::size_t&) override { return false; }
   void release(std::uint8_t*, std::size_t) override {}
+  // Done when it returns. The library waits for it, on a thread of its pool, when a read or write
+  // fails; its own version hands the work to the pool, so that as many failures at once as there
+  // are threads would wait for ever.
+  using Buffer::close;
+  pplx::task<void> close(std::ios_base::openmode mode) override {
+    if (mode & std::ios_base::in) m_stream_can_read = false;
+    if (mode & std::ios_base::out) m_stream_can_write = false;
+    return pplx::task_from_result();
+  }
 
  protected:
   pplx::task<int_type> _putc(std::uint8_t) override { return no_character(); }

@@ -162,6 +162,24 @@ TEST_CASE("transport stream: cancel from its own callback ends it, nothing comes
   }
 }
 
+TEST_CASE("transport stream: many cancelled at once while bytes arrive all end", "[kube]") {
+  Loop loop([](Peer& peer) {
+    peer.read_request();
+    peer.write(kChunked);
+    while (peer.write(chunk("x"))) {
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    Outcome outcomes[8];
+    std::vector<RequestHandle> handles;
+    for (Outcome& outcome : outcomes)
+      handles.push_back(loop.transport->stream(get("/x"), outcome.bytes(), outcome.done()));
+    for (Outcome& outcome : outcomes) outcome.wait_for_bytes("x");
+    for (const RequestHandle handle : handles) loop.transport->cancel(handle);
+    for (Outcome& outcome : outcomes) REQUIRE(code_of(outcome.wait()) == Code::kCancelled);
+  }
+}
+
 TEST_CASE("transport stream: streams do not count against the calls", "[kube]") {
   Loop loop(
       [](Peer& peer) {
