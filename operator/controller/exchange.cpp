@@ -1,8 +1,11 @@
 #include "operator/controller/exchange.h"
 
+#include <algorithm>
+
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "operator/core/plan.h"
 #include "operator/core/pods.h"
