@@ -56,6 +56,7 @@ void read_membership(Fields& fields, WorkerGroupStatus& status) {
     member.ref = read_ref(item);
     item.read("address", member.address);
     item.read("rank", member.rank);
+    item.read("slot", member.slot);
     status.members.push_back(std::move(member));
   });
   fields.child("base", [&](Fields& child) {
@@ -151,6 +152,7 @@ json encode_status(const WorkerGroupStatus& status) {
     json item = write_ref(member.ref);
     put(item, "address", member.address);
     item["rank"] = member.rank;
+    item["slot"] = member.slot;
     object["members"].push_back(std::move(item));
   }
   for (const MemberRef& ref : status.base_members)

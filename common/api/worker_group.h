@@ -23,6 +23,7 @@ struct EligiblePod {
 
 struct WorkerGroupSpec {
   std::int64_t attempt = 0;
+  // Pods in slots from target_members on leave as soon as the gang goes on without them.
   int min_members = 0, target_members = 0;
   std::vector<EligiblePod> pods;
   std::int64_t checkpoint_now =
@@ -53,6 +54,7 @@ struct Member {
   std::string address;
   int rank =
       0;  // of the member in the gang (0 … members-1); process ranks follow from processesPerWorker
+  int slot = 0;  // of its pod; ranks have the order of slots
   bool operator==(const Member&) const = default;
 };
 

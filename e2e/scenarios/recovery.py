@@ -74,17 +74,38 @@ def test_killed_leader_is_taken_over(namespace):
     assert status["lastFailure"]["pod"] == leader, status
 
 
-def test_gang_that_is_told_to_stop_resumes_from_its_checkpoint(namespace):
-    job = start("gpt-recover", namespace, steps=2500)
-    saved = job.checkpoint_step()
+def test_leader_that_is_told_to_terminate_hands_over(namespace):
+    job = start("gpt-recover", namespace, steps=3000)
+    before = get("workergroup", job.name, namespace)["status"]
     victim = leader_pod(job)
     kubectl("delete", "pod", victim, "-n", namespace, "--wait=false")
-    until("a second attempt runs", lambda: job.status().get("attempt") == 2 and job.phase() == "Running", timeout=90)
-    group = kubectl("get", "wg", "gpt-recover", "-n", namespace, "-o", "jsonpath={.status.startStep}")
-    assert int(group) >= saved, f"attempt 2 starts at step {group}, but step {saved} was saved"
+    until("the gang goes on with another pod",
+          lambda: get("workergroup", job.name, namespace)["status"]["generation"] > before["generation"], timeout=90)
+    record = get("workergroup", job.name, namespace)["status"]
+    assert record["attempt"] == 1 and record["term"] == before["term"] + 1, record
+    assert record["base"]["generation"] == before["generation"], record
     job.wait_for("Complete", timeout=180)
     status = job.status()
-    assert status["progress"]["step"] == 2500, status
-    restarts = status["restarts"]
-    assert restarts.get("counted", 0) == 0 and restarts["free"] == 1 and sum(restarts["byCause"].values()) == 1, restarts
+    assert status["progress"]["step"] == 3000 and status["attempt"] == 1, status
+    assert status["restarts"].get("counted", 0) == 0 and status["restarts"].get("free", 0) == 0, status
     assert status["lastFailure"]["pod"] == victim, status["lastFailure"]
+
+
+def test_running_gang_is_scaled(namespace):
+    job = start("gpt-scale", namespace, steps=6000)
+
+    def members():
+        return len(get("workergroup", job.name, namespace)["status"]["members"])
+
+    for size in (3, 1, 2):
+        kubectl("scale", "tj", job.name, "-n", namespace, f"--replicas={size}")
+        until(f"the gang has {size} members", lambda: members() == size, timeout=90)
+        until(f"{size} pods are left", lambda: job.status()["ready"] == f"{size}/{size}" and len(job.pods()) == size,
+              timeout=90)
+    log = kubectl("logs", f"{job.name}-1-0-0", "-n", namespace)
+    print("\n".join(line for line in log.splitlines() if "generation_runs" in line))
+    job.wait_for("Complete", timeout=240)
+    status = job.status()
+    assert status["progress"]["step"] == 6000 and status["attempt"] == 1, status
+    assert status["restarts"].get("counted", 0) == 0 and status["restarts"].get("free", 0) == 0, status
+    assert status["checkpoint"]["step"] == 6000, status

@@ -49,8 +49,9 @@ struct Timings {
   // Until the record tells of a launcher that is lost, and until a gang that is to stop goes
   // without it. Most are replaced by then.
   std::chrono::milliseconds loss_told_wait{3'000};
-  int reforms_max = 3;                            // without a new confirmed step
-  std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
+  int reforms_max = 3;                                // without a new confirmed step
+  std::chrono::milliseconds change_worth_min{1'000};  // of training left, for another size
+  std::chrono::milliseconds progress_every{100};      // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
   // Of a shard, and of a manifest; doubles. Then that step is given up.
   std::chrono::milliseconds save_retry_first{500};
@@ -65,6 +66,7 @@ class Context {
   Timings timings;
   Now now{};
   std::optional<api::WorkerGroup> record;  // the newest seen
+  bool is_leaving = false;                 // told to terminate
 
   std::vector<Action> actions;
   std::deque<Message> to_own_gang;    // our member speaks to the leader in this launcher

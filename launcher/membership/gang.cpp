@@ -101,7 +101,8 @@ std::vector<PeerId> Gang::full_gang() const {
   std::map<int, PeerId> by_slot;
   for (const auto& [peer, joiner] : joiners_) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-    if (pod != nullptr && pod->slot == joiner.join.slot) by_slot[pod->slot] = peer;
+    if (pod != nullptr && pod->slot == joiner.join.slot && is_wanted(joiner))
+      by_slot[pod->slot] = peer;
   }
   if (by_slot.size() != target || !ctx_.is_leader()) return {};
   std::vector<PeerId> gang;
@@ -150,7 +151,7 @@ void Gang::propose(const NextStart& start) {
   const std::vector<api::Member> before = std::exchange(next.members, {});
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     const Join& join = joiners_.at(members_[rank]).join;
-    next.members.push_back({join.self, join.address, static_cast<int>(rank)});
+    next.members.push_back({join.self, join.address, static_cast<int>(rank), join.slot});
   }
   const GenerationStart newest{next.generation, next.base_generation, next.start_step};
   const BaseMembers kind = base_members_after(newest, start);
@@ -193,7 +194,7 @@ bool Gang::is_committed() const {
 void Gang::enter_running() {
   stage_ = Stage::kRunning;
   generation_ = ctx_.record->status.generation;
-  last_write_ = ctx_.now.steady;
+  last_write_ = running_since_ = ctx_.now.steady;
   ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes, next_.step);
   if (publishing_ && !is_publishing()) publishing_.reset();
   are_peers_sent_ = false;
@@ -215,6 +216,7 @@ void Gang::enter_running() {
                                     .time = ctx_.now.wall});
     }
     joiner->member_rank = static_cast<int>(rank);
+    joiner->is_newcomer = false;
   }
   const int source = source_rank();
   // Whoever reported the state lost it while the commit was under way: nobody enters it.

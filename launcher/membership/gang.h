@@ -66,6 +66,20 @@ class Gang {
   bool is_heard(const std::string& uid) const;
   bool has_trained_to_end() const;
 
+  // gang_size.cpp
+  bool is_wanted(const Joiner& joiner) const;
+  bool is_almost_through() const;
+  void reform_for_size();
+  void drop_unwanted();
+  bool is_start_known() const;
+  void release_unwanted();
+  void add_newcomers();
+  std::vector<PeerId> newcomers() const;
+  bool has_to_go() const;   // the leading launcher
+  bool has_to_end() const;  // … and nobody can lead after it
+  const Joiner* heir() const;
+  void hand_over();
+
   // The joiner for each slot, in the order of slots; empty unless all of target_members are there.
   std::vector<PeerId> full_gang() const;
   void prepare_commit();
@@ -86,7 +100,6 @@ class Gang {
   void park_all();
   void drive_reform();
   void settle_places();
-  void reform_without_leaving();
   bool has_told_wrongly() const;
   // `culprit`: who is blamed where nothing is known to have failed.
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
@@ -94,7 +107,7 @@ class Gang {
   bool is_reforming() const;  // until the new generation runs
   void note_first_step(std::int64_t step);
   std::optional<NextStart> best_start();
-  std::vector<ParkedReport> reports() const;
+  std::vector<ParkedReport> reports() const;  // of those who are parked
   bool is_all_accounted() const;
   // A checkpoint is on its way to its manifest, and not waiting for another try.
   bool is_publishing() const { return publishing_ && !publishing_->retry_at; }
@@ -139,7 +152,7 @@ class Gang {
   std::optional<SteadyPoint> reform_deadline_;
   // Since when no step was made: told with the first one of the new generation.
   std::optional<SteadyPoint> broken_since_;
-  bool is_leaving_ = false;       // the leading launcher, as soon as the gang can save
+  SteadyPoint running_since_{};   // the generation
   int reforms_ = 0;               // since the last new step
   std::int64_t reformed_at_ = 0;  // the newest confirmed step then
   bool are_peers_sent_ = false;

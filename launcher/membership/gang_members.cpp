@@ -49,6 +49,7 @@ void Gang::on_join(PeerId peer, const Join& join) {
   Joiner joiner;
   joiner.join = join;
   joiner.last_heard = ctx_.now.steady;
+  joiner.is_leaving = join.is_leaving;
   joiners_[peer] = std::move(joiner);
   const auto there =
       std::ranges::count_if(joiners_, [](const auto& entry) { return !entry.second.is_lost; });
@@ -114,8 +115,9 @@ void Gang::lose(PeerId peer, const std::string& why) {
       failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
   if (!ctx_.record->spec.has_successors) return fail_gang(failure);
   joiner.is_told = true;
-  if (!joiner.is_leaving) remember(failure);
-  begin_reform(joiner.join.pod + ": " + why, joiner.is_leaving);
+  const bool is_to_go = joiner.is_leaving || joiner.is_newcomer || !is_wanted(joiner);
+  if (!is_to_go) remember(failure);
+  begin_reform(joiner.join.pod + ": " + why, is_to_go);
 }
 
 void Gang::mark_lost(Joiner& joiner) {
@@ -151,19 +153,17 @@ void Gang::dissolve() {
   }
 }
 
-// What a member holds the others hold too, so that it may go at once; unless it leads, or nobody
-// may take its place.
+// What a member holds the others hold too, so that it may go at once; unless nobody may take its
+// place. A leader names its successor first.
 void Gang::on_leaving(Joiner& joiner) {
   const bool is_leader = joiner.join.self == ctx_.id.self;
   const std::string why = joiner.join.pod + " was told to terminate";
-  if (lives() && is_leader && is_reforming()) {
-    is_leaving_ = true;  // it saves when the others are at work again
-  } else if (lives() && (is_leader || !ctx_.record->spec.has_successors)) {
+  if (lives() && !ctx_.record->spec.has_successors) {
     end(StopReason::kDrained, true, why);
   } else if (lives()) {
     joiner.is_leaving = true;
     // Who has trained to the end will be through before long.
-    if (!has_trained_to_end()) begin_reform(why, true);
+    if (!is_leader && !has_trained_to_end()) begin_reform(why, true);
   } else if (stage_ == Stage::kGathering && is_leader) {
     // Before the commit another member's replacement may still come.
     end(StopReason::kDrained, false, "the leading launcher was told to terminate");
@@ -182,7 +182,7 @@ void Gang::on_left(Joiner& joiner) {
 void Gang::release_leaving() {
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
-    const bool can_go = joiner.is_leaving && !joiner.is_lost && joiner.parked;
+    const bool can_go = joiner.is_leaving && peer != kSelfPeer && !joiner.is_lost && joiner.parked;
     if (!can_go || joiner.is_released || !is_held_by_others(joiner)) continue;
     joiner.is_released = true;
     send(peer, StopGang{StopReason::kDrained, false, "another pod takes its place"});
@@ -199,7 +199,7 @@ bool Gang::is_held_by_others(const Joiner& leaving) const {
   bool is_held = false;
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
-    if (joiner.is_lost || joiner.is_leaving) continue;
+    if (joiner.is_lost || joiner.is_leaving || !is_wanted(joiner)) continue;
     if (!joiner.parked) return false;
     is_held = is_held || newest(joiner) >= newest(leaving);
   }
@@ -226,25 +226,13 @@ void Gang::drop_replaced() {
 void Gang::take_over() {
   const api::WorkerGroupStatus& status = ctx_.record->status;
   constexpr PeerId kVacant = PeerId{1} << 63;  // no connection has such a number
-  std::vector<int> slots;                      // of those whose pods are replaced
-  for (const api::EligiblePod& pod : ctx_.record->spec.pods) {
-    const bool is_known = std::ranges::any_of(
-        status.members, [&](const api::Member& member) { return member.ref.uid == pod.uid; });
-    if (!is_known) slots.push_back(pod.slot);
-  }
-  auto next_slot = slots.begin();
   for (const api::Member& member : status.members) {
     const api::EligiblePod* pod = ctx_.find_pod(member.ref.uid);
     Joiner joiner;
     joiner.join.self = member.ref;
     joiner.join.address = member.address;
     joiner.join.pod = pod != nullptr ? pod->name : "pod " + member.ref.uid;
-    // Ranks and slots have one order: the first member without a pod had the first of these slots.
-    if (pod != nullptr) {
-      joiner.join.slot = pod->slot;
-    } else if (next_slot != slots.end()) {
-      joiner.join.slot = *next_slot++;
-    }
+    joiner.join.slot = member.slot;
     joiner.member_rank = member.rank;
     joiner.is_lost = true;
     joiner.lost_since = ctx_.now.steady;

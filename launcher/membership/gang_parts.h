@@ -21,7 +21,8 @@ struct Joiner {
   int member_rank = -1;
   SteadyPoint lost_since{};
   bool is_finished = false, has_left = false, is_lost = false;
-  bool is_leaving = false;  // told to terminate; its place is another's as soon as it has left
+  bool is_leaving = false;   // told to terminate; its place is another's as soon as it has left
+  bool is_newcomer = false;  // let in with the next commit, in a place that nobody had
   bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
 };
 

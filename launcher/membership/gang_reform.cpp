@@ -109,8 +109,10 @@ void Gang::drive_reform() {
 // record where the pod looks well.
 void Gang::settle_places() {
   if (writer_.is_free()) {  // what is being written names who has the places now
+    drop_unwanted();
     fill_places();
-    if (ctx_.record->spec.is_stopping || is_leaving_) {
+    add_newcomers();
+    if (ctx_.record->spec.is_stopping || has_to_end()) {
       close_places();  // all go together, and save
     } else {
       release_leaving();
@@ -136,16 +138,6 @@ bool Gang::has_told_wrongly() const {
     return failure.attempt == ctx_.id.attempt && failure.generation == generation_ &&
            is_silence(failure) && is_heard(failure.pod_uid);
   });
-}
-
-// One that nobody could let go before, because it alone held the state: the others have it now.
-void Gang::reform_without_leaving() {
-  if (stage_ != Stage::kRunning || is_reforming() || ledger_.confirmed() <= next_.step) return;
-  for (const PeerId peer : members_) {
-    const Joiner& joiner = joiners_.at(peer);
-    const bool is_there = joiner.is_leaving && !joiner.is_lost && !has_trained_to_end();
-    if (is_there) return begin_reform(joiner.join.pod + " was told to terminate", true);
-  }
 }
 
 void Gang::give_up_after_deadline() {
@@ -191,6 +183,7 @@ std::vector<ParkedReport> Gang::reports() const {
   std::vector<ParkedReport> reports;
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
+    if (!joiner.parked) continue;
     ParkedReport report;
     report.is_member = std::ranges::find(status.members, joiner.join.self, &api::Member::ref) !=
                        status.members.end();

@@ -29,7 +29,9 @@ void Gang::decide() {
   }
   if (stage_ == Stage::kReforming && is_committed()) enter_running();
   if (lives()) drop_replaced();
-  reform_without_leaving();
+  if (lives()) release_unwanted();
+  if (lives() && has_to_go()) hand_over();
+  reform_for_size();
   if (stage_ == Stage::kRunning) send_peers();
   if (stage_ == Stage::kReforming && !proposal_) drive_checkpoints();
   if (is_reforming()) drive_reform();
@@ -166,7 +168,7 @@ void Gang::drive_requests() {
     end(StopReason::kSuspended, true, "the job is suspended");
     return;
   }
-  if (is_leaving_) {
+  if (has_to_end()) {
     end(StopReason::kDrained, true, "the leading launcher was told to terminate");
     return;
   }

@@ -46,7 +46,9 @@ void LeaderLink::join() {
             .token = "",  // launcher.cpp puts the current one in when it sends
             .address = ctx_.id.address,
             .master_port = ctx_.id.master_port,
-            .processes = ctx_.id.processes});
+            .processes = ctx_.id.processes,
+            .fingerprint = ctx_.id.fingerprint,
+            .is_leaving = ctx_.is_leaving});
 }
 
 void LeaderLink::send(Message message) {

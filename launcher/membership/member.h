@@ -110,7 +110,6 @@ class Member {
   bool is_finished_ = false;  // all processes exited 0 and the leader knows
   bool was_goodbye_said_ = false;
   std::optional<SteadyPoint> goodbye_deadline_;
-  int leaving_told_on_ = 0;              // which Join the leader knows it after
   std::optional<SteadyPoint> leave_by_;  // told to terminate, and waiting for the leader's word
   std::optional<int> exit_code_;         // set: stopping
   bool has_own_failure_ = false, is_through_ = false;

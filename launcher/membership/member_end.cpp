@@ -65,7 +65,7 @@ void Member::on_stop_gang(const StopGang& stop) {
     case StopReason::kDrained:
       // Of a gang that ends. Who only leaves its place to another has nothing to tell.
       if (stop.is_saving && !is_stopping()) tell_victim(stop.why);
-      return begin_stop(api::kExitRetry, stop.is_saving, stop.why);
+      return begin_stop(leave_by_ ? api::kExitDrained : api::kExitRetry, stop.is_saving, stop.why);
     case StopReason::kGone:
       return begin_stop(api::kExitDrained, false, stop.why);
     case StopReason::kStale:
@@ -130,15 +130,13 @@ std::optional<SteadyPoint> Member::leader_lost_since() const {
   return is_replaceable() && !link_.is_joined() ? link_.failing_since() : std::nullopt;
 }
 
-// The leader says when to go: at once where the gang stops, else when the others have its state. A
-// gang that is at rest can save nothing before it is at work again.
+// The leader says when to go: at once where the gang stops, else when the others have its state.
 void Member::on_termination_asked() {
   if (is_stopping() || leave_by_) return;
   report(true);
   link_.send(Leaving{});
-  leaving_told_on_ = link_.joins();
-  const bool is_at_rest = are_all([](const Process& process) { return !process.is_working; });
-  if (is_replaceable() && link_.is_joined() && (!ctx_.is_leader() || parking_ || is_at_rest)) {
+  ctx_.is_leaving = true;
+  if (is_replaceable() && link_.is_joined()) {
     leave_by_ = ctx_.now.steady + ctx_.timings.save_grace;
     return ctx_.note("leaving", "told to terminate");
   }
@@ -160,10 +158,6 @@ void Member::decide() {
   if (is_through_) return;
   tell_ready();
   drive_parking();
-  if (leave_by_ && link_.is_joined() && leaving_told_on_ != link_.joins()) {
-    leaving_told_on_ = link_.joins();
-    link_.send(Leaving{});
-  }
   if (leave_by_ && ctx_.now.steady >= *leave_by_)
     begin_stop(api::kExitDrained, true, "told to terminate, and nobody has its state");
   const auto loss = link_.take_loss();

@@ -78,6 +78,8 @@ void fields(M& m, V&& visit) {
     visit("address", m.address);
     visit("masterPort", m.master_port);
     visit("processes", m.processes);
+    visit("fingerprint", m.fingerprint);
+    visit("leaving", m.is_leaving);
   } else if constexpr (Is<M, Ready>) {
     visit("dataPorts", m.data_ports);
     visit("configHash", m.config_hash);

@@ -32,6 +32,8 @@ struct Join {  // first on every connection; `token` proves the pod UID
       address;  // of this launcher's own listener; its host is also where its processes listen
   std::uint16_t master_port = 0;  // free on this host: MASTER_PORT if this member gets rank 0
   int processes = 1;
+  std::string fingerprint;  // of its certificate: the lead may be handed over to it
+  bool is_leaving = false;  // told to go, as with Leaving
 };
 struct Ready {                            // every local process said Hello
   std::vector<std::uint16_t> data_ports;  // by local rank

@@ -255,6 +255,7 @@ std::vector<Evidence> collect(const Pass& pass) {
   }
   if (pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt) {
     for (const api::EligiblePod& slot : pass.group->spec.pods) {
+      if (slot.slot >= pass.size()) continue;  // its gang goes on without it
       if (auto evidence = read_missing(pass, slot)) all.push_back(std::move(*evidence));
     }
   }

@@ -8,7 +8,7 @@ namespace {
 using namespace api;
 
 void delete_active_before(Pass& pass) {
-  for (const auto* workers : {&pass.pods.previous, &pass.pods.replaced}) {
+  for (const auto* workers : {&pass.pods.previous, &pass.pods.replaced, &pass.pods.leaving}) {
     for (const Worker& worker : *workers) {
       if (!is_terminal(*worker.pod)) pass.delete_pod(*worker.pod);
     }
@@ -96,6 +96,8 @@ bool has_succeeded(const Pass& pass) {
   if (pass.job.status.attempt == 0 || (pass.pods.succeeded == 0 && !is_finished)) return false;
   for (int slot = 0; slot < pass.size(); ++slot) {
     const PodView* pod = pass.pods.at(slot);
+    // One that was to come in, and was not waited for.
+    if (pod != nullptr && is_finished && !pass.is_member(pod->meta.uid)) continue;
     // The gang passed its closing barrier; a pod that was tidied away afterwards changes nothing.
     if (pod == nullptr && is_finished && pass.pods.active == 0) continue;
     if (is_mutant(Mutant::kI9EarlySuccess)) continue;

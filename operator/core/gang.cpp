@@ -105,6 +105,7 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
   filled.has_successors = has_successors(pass);
   bool has_new = false;
   for (EligiblePod& slot : filled.pods) {
+    if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
     if (pod == nullptr) return;
     if (!slot.uid.empty()) continue;
@@ -158,8 +159,9 @@ void describe(Pass& pass) {
   }
   if (is_true(pass.next, condition::kStalled)) return;
   if (is_true(pass.next, condition::kRunning)) {
-    pass.say("Running",
-             ready_text(pass) + " workers ready in attempt " + std::to_string(pass.next.attempt));
+    const std::string which = " workers ready in attempt " + std::to_string(pass.next.attempt);
+    const Waiting waiting = waiting_for(pass);
+    pass.say("Running", ready_text(pass) + which + waiting.obstacle);
   } else {
     say_waiting(pass);
   }
@@ -180,7 +182,8 @@ bool needs_creation(const Pass& pass) {
 
 void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
   for (const EligiblePod& slot : spec.pods) {
-    if (!slot.uid.empty() || pass.pods.at(slot.slot) != nullptr) continue;
+    if (slot.slot >= spec.target_members || !slot.uid.empty()) continue;
+    if (pass.pods.at(slot.slot) != nullptr) continue;
     pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
   }
 }
@@ -232,7 +235,8 @@ Waiting waiting_for(const Pass& pass) {
     obstacle = out.reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
   }
   if (waiting == 0) return out;
-  out.message += "; " + std::to_string(waiting) + " cannot start: " + obstacle;
+  out.obstacle = "; " + std::to_string(waiting) + " cannot start: " + obstacle;
+  out.message += out.obstacle;
   const std::string& said = pass.job.status.message;
   const std::string same = out.message.substr(0, out.message.find(')') + 1);
   if (out.reason == kImagePull && said.starts_with(same)) out.message = said;
@@ -303,6 +307,7 @@ void run_gang(Pass& pass) {
                                              (pass.pods.leftover_active == 1 ? " pod" : " pods") +
                                              " of a deleted job of this name not ended yet");
   }
+  if (frees_places(pass)) return;
   const WorkerGroupSpec spec = record(pass);
   const auto allowed_at = creation_time(pass);
   if (allowed_at && pass.now_exact < *allowed_at) {

@@ -38,6 +38,12 @@ int Pass::size() const {
   return is_started ? group->spec.target_members : job.spec.replicas;
 }
 
+bool Pass::is_member(const std::string& uid) const {
+  return report != nullptr && std::ranges::any_of(report->members, [&](const api::Member& member) {
+           return member.ref.uid == uid;
+         });
+}
+
 void Pass::say(std::string reason, std::string message) {
   next.reason = std::move(reason);
   next.message = std::move(message);
@@ -53,7 +59,9 @@ void Pass::delete_pod(const api::PodView& pod) {
 }
 
 void Pass::delete_all() {
-  for (const Worker& worker : pods.current) delete_pod(*worker.pod);
+  for (const auto* workers : {&pods.current, &pods.leaving}) {
+    for (const Worker& worker : *workers) delete_pod(*worker.pod);
+  }
   delete_superseded();
 }
 

@@ -35,6 +35,8 @@ struct Pass {
   bool is_new_attempt = false;  // its intent is written first; acting on it is the next pass's
   bool is_status_due = false;   // written before what this pass does, if it has changed at all
 
+  // Of the newest generation of this attempt.
+  bool is_member(const std::string& uid) const;
   int size() const;                                   // members that this attempt was started with
   void say(std::string reason, std::string message);  // status.reason and status.message
   void wake(TimePoint time) { wake_up = wake_up ? std::min(*wake_up, time) : time; }

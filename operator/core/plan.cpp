@@ -12,7 +12,8 @@
 //  6. A new attempt begins (first start, resume) by raising status.attempt, and with nothing else.
 //  7. Something of a higher attempt than the status knows, or pods without their WorkerGroup: the
 //     record was lost; a free restart puts the attempt above everything that was seen.
-//  8. Another size: a free restart.
+//  8. Another size: the record says so, and the gang changes while it runs; a free restart where it
+//     cannot.
 //  9. A deadline that has passed decides the end.
 // 10. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
 //     memory its slot gets another pod in the same attempt; else the rules say whether it counts,
@@ -50,17 +51,6 @@ void recover_record(Pass& pass) {
   }
   restart(pass, {cause::kRecordLost,
                  "the WorkerGroup or the job's status was deleted or overwritten by somebody"});
-}
-
-bool is_resized(const Pass& pass) {
-  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-         pass.group->spec.target_members != pass.job.spec.replicas && has_begun(pass);
-}
-
-void resize(Pass& pass) {
-  restart(pass, {cause::kResized, "spec.replicas changed from " +
-                                      std::to_string(pass.group->spec.target_members) + " to " +
-                                      std::to_string(pass.job.spec.replicas)});
 }
 
 // Of a pod that is waited for in vain nobody sends an event.

@@ -91,14 +91,17 @@ bool is_given_up(const api::TrainingJob& job, const api::PodView& pod, TimePoint
 
 namespace {
 
-// The incarnation that the record names; nothing if it names none of this attempt.
-std::optional<int> recorded_n(const api::TrainingJob& job, const api::WorkerGroup* group,
-                              int slot) {
-  if (group == nullptr || group->spec.attempt != job.status.attempt) return std::nullopt;
-  for (const api::EligiblePod& pod : group->spec.pods) {
-    if (pod.slot == slot) return pod.n;
-  }
-  return std::nullopt;
+enum class Place { kCurrent, kReplaced, kLeaving, kAhead };
+
+// What the record says of a pod of this attempt; while it says nothing of the attempt, all are as
+// they were made.
+Place place_of(const api::TrainingJob& job, const api::WorkerGroup* group,
+               const PodIdentity& identity) {
+  if (group == nullptr || group->spec.attempt != job.status.attempt) return Place::kCurrent;
+  const auto slot = std::ranges::find(group->spec.pods, identity.slot, &api::EligiblePod::slot);
+  if (slot == group->spec.pods.end() || identity.n > slot->n) return Place::kAhead;
+  if (identity.n < slot->n) return Place::kReplaced;
+  return identity.slot < group->spec.target_members ? Place::kCurrent : Place::kLeaving;
 }
 
 }  // namespace
@@ -121,14 +124,14 @@ PodBuckets sort_pods(const api::TrainingJob& job, const api::WorkerGroup* group,
     buckets.attempt_max = std::max(buckets.attempt_max, identity->attempt);
     const bool counts = !is_terminal(*pod) && !is_given_up(job, *pod, now);
     if (!is_terminal(*pod) && !counts) buckets.given_up.push_back(pod);
-    const int n = recorded_n(job, group, identity->slot).value_or(identity->n);
-    if (identity->attempt == job.status.attempt && identity->n < n) {
-      buckets.replaced.push_back({pod, *identity});
+    const bool is_of_now = identity->attempt == job.status.attempt;
+    const Place place = is_of_now ? place_of(job, group, *identity) : Place::kCurrent;
+    if (is_of_now && place != Place::kCurrent) {
+      buckets.is_ahead = buckets.is_ahead || place == Place::kAhead;
+      if (place == Place::kReplaced) buckets.replaced.push_back({pod, *identity});
+      if (place == Place::kLeaving) buckets.leaving.push_back({pod, *identity});
       if (counts) ++buckets.replaced_active;
-    } else if (identity->attempt == job.status.attempt && identity->n > n) {
-      buckets.is_ahead = true;
-      if (counts) ++buckets.replaced_active;
-    } else if (identity->attempt == job.status.attempt) {
+    } else if (is_of_now) {
       buckets.current.push_back({pod, *identity});
       const Outcome outcome = outcome_of(*pod);
       if (outcome == Outcome::kSucceeded) ++buckets.succeeded;

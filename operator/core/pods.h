@@ -50,6 +50,7 @@ struct PodBuckets {
   std::vector<Worker> current;   // of the attempt, by slot
   std::vector<Worker> previous;  // of lower attempts, by name
   std::vector<Worker> replaced;  // of the attempt, whose slots have newer pods on record
+  std::vector<Worker> leaving;   // of the attempt, in slots that its gang is to go on without
   std::vector<const api::PodView*> foreign;  // our label, but not our child or not our kind of name
   std::int64_t attempt_max = 0;              // the highest attempt of any pod of ours
   // Of a deleted job of the same name.
@@ -60,7 +61,7 @@ struct PodBuckets {
   int ready = 0;                              // active and ready
   int succeeded = 0;
   int previous_active = 0;
-  int replaced_active = 0;  // with those that are ahead of the record
+  int replaced_active = 0;  // with those that are ahead of the record, or leaving
   bool is_ahead = false;    // there is a pod that the record is yet to name
 
   const api::PodView* at(int slot) const;  // of the current attempt

@@ -20,10 +20,8 @@ bool is_lost(const Loss& loss, int slot) {
 bool has_living_member(const Pass& pass, const Loss& loss) {
   return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
     const PodView& pod = *worker.pod;
-    const bool is_member = std::ranges::any_of(
-        pass.report->members, [&](const Member& member) { return member.ref.uid == pod.meta.uid; });
-    return is_member && !is_lost(loss, worker.identity.slot) && !is_terminating(pod) &&
-           outcome_of(pod) == Outcome::kNone;
+    return pass.is_member(pod.meta.uid) && !is_lost(loss, worker.identity.slot) &&
+           !is_terminating(pod) && outcome_of(pod) == Outcome::kNone;
   });
 }
 

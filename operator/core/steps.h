@@ -65,6 +65,12 @@ bool is_leaderless(Pass& pass);
 inline constexpr char kLeaderless[] =
     "the pod of the leading launcher was replaced, and no other member has taken over";
 
+// resize.cpp: another size.
+bool is_resized(const Pass& pass);
+void resize(Pass& pass);
+// Pods of a gang that has gone on without them: true if the record has yet to say so.
+bool frees_places(Pass& pass);
+
 // gang.cpp: from a persisted attempt to a complete gang.
 void run_gang(Pass& pass);
 api::WorkerGroupSpec group_spec(const Pass& pass);
@@ -73,6 +79,7 @@ void add_disruption_budget(Pass& pass);  // once an attempt
 // "2/4 workers ready; 1 cannot start: …", and the reason in a word.
 struct Waiting {
   std::string reason, message;
+  std::string obstacle;     // its second half, from the semicolon on
   bool is_blocked = false;  // by something that somebody may have to do something about
 };
 Waiting waiting_for(const Pass& pass);

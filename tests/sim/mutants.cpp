@@ -122,6 +122,7 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kB44Contradiction, "B44Contradiction"},
       {Mutant::kI5OutlivedBlamed, "I5OutlivedBlamed"},
       {Mutant::kI33FaultReplaced, "I33FaultReplaced"},
+      {Mutant::kI34MemberTakenAway, "I34MemberTakenAway"},
       {Mutant::kI7LossUnconfirmed, "I7LossUnconfirmed"},
       {Mutant::kI8VictimBlamed, "I8VictimBlamed"},
       {Mutant::kI9EarlySuccess, "I9EarlySuccess"},

@@ -82,6 +82,7 @@ class Oracles final : public ApiObserver {
   void i01_group_follows_status(const local::Change& change);
   void i02_children_before_group(const local::Change& change);
   void i33_places_have_losses(const local::Change& change);
+  void i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod);
   void i11_ttl_is_over(const nlohmann::json& job);
   void o09_record_moves_forward(const local::Change& change);
   void o09_old_attempts_are_silent(const local::Change& change);
@@ -114,7 +115,8 @@ class Oracles final : public ApiObserver {
   };
   std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
   std::map<std::string, int> creations_;  // by request, while calm
-  // UID of the job and name of the pod: its slot had another one on record, whatever became of that.
+  // UID of the job and name of the pod: its slot had another one on record, whatever became of
+  // that.
   std::set<std::pair<std::string, std::string>> replaced_;
   milliseconds minute_{0};
   int requests_this_minute_ = 0;

@@ -170,6 +170,10 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     replaced_.insert({after->meta.owners.front().uid, old->name});
     if (pod.n != old->n + 1) fail("I33", what);
     if (!pod.uid.empty()) fail("I33", what + ", and was made before the record said so");
+    if (pod.slot >= before->spec.target_members) {  // of a gang that has been made smaller
+      i34_members_stay(*before, *old);
+      continue;
+    }
     const local::Object lost = api_.find(kPods, old->name);
     const char* word = "/status/containerStatuses/0/state/terminated/message";
     if (lost != nullptr && api::decode_termination(text_at_pointer(*lost, word)))
@@ -177,6 +181,18 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     const std::string& uid = after->meta.owners.front().uid;
     if (!truth_.of(uid, after->spec.attempt).is_any()) fail("I33", what + ", but nothing happened");
   }
+}
+
+// What a member holds may be the newest state of the run: it is its gang that lets it go.
+void Oracles::i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod) {
+  const bool is_member = std::ranges::any_of(
+      group.status.members, [&](const api::Member& member) { return member.ref.uid == pod.uid; });
+  const local::Object found = api_.find(kPods, pod.name);
+  if (!is_member || found == nullptr || group.status.attempt != group.spec.attempt) return;
+  const std::string phase = text_at_pointer(*found, "/status/phase");
+  const json::json_pointer end{"/status/containerStatuses/0/state/terminated"};
+  if (phase == "Running" && !found->contains(end))
+    fail("I34", pod.name + " loses its place while it is a member");
 }
 
 void Oracles::i02_children_before_group(const local::Change& change) {

@@ -103,8 +103,13 @@ void People::set_replicas(const std::string& name, int replicas) {
 
 // Down and up again at once, some times (B02).
 void People::scale() {
-  const std::string name = any_job();
-  const json found = job(name);
+  std::string name = any_job();
+  json found = job(name);
+  // Most of those that are drawn do not run at that moment.
+  for (int tries = 0; tries < 3 && (found.is_null() || phase_of(found) != "Running"); ++tries) {
+    name = any_job();
+    found = job(name);
+  }
   if (found.is_null()) return;
   const int before = found["spec"].value("replicas", 1);
   set_replicas(name, 1 + static_cast<int>(engine_.random().below(4)));

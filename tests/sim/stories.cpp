@@ -93,6 +93,14 @@ std::vector<Story> all_stories() {
          world.people.set_replicas(kJob, 3);
          world.pass(seconds{60});
        }},
+      {"resize",  // of a gang that runs
+       [](World& world) {
+         start(world, 2);
+         world.people.set_replicas(kJob, 4);
+         world.pass(seconds{15});
+         world.people.set_replicas(kJob, 1);
+         world.pass(seconds{30});
+       }},
       {"recreate",
        [](World& world) {
          start(world);

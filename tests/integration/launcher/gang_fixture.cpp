@@ -116,16 +116,28 @@ void GangFixture::replace(int slot, const std::vector<std::string>& command) {
   start(slot, command);
 }
 
+void GangFixture::resize(int members, const std::vector<std::string>& command) {
+  const int before = std::exchange(options_.members, members);
+  slots_ = std::max(slots_, members);
+  write_pods();
+  for (int slot = before; slot < members; ++slot) start(slot, command);
+}
+
 void GangFixture::write_pods() {
   json pods = json::array();
-  for (int slot = 0; slot < options_.members; ++slot) {
+  for (int slot = 0; slot < slots_; ++slot) {
     pods.push_back({{"slot", slot},
                     {"name", pod(slot)},
                     {"uid", uid(slot)},
                     {"n", incarnation(slot)},
                     {"order", slot}});
   }
-  edit_spec(json{{"attempt", attempt_}, {"pods", pods}}.dump());
+  edit_spec(json{
+      {"attempt", attempt_},
+      {"minMembers", options_.members},
+      {"targetMembers", options_.members},
+      {"pods",
+       pods}}.dump());
 }
 
 void GangFixture::edit_spec(const std::string& patch_json) {

@@ -48,6 +48,8 @@ class GangFixture {
   void next_attempt();
   // Another pod in this slot, in the same attempt. Wait for the one before first.
   void replace(int slot, const std::vector<std::string>& command);
+  // The gang is to have this many members; those that come are started.
+  void resize(int members, const std::vector<std::string>& command);
 
   api::WorkerGroup record();
   std::string output(int slot) const;  // of launcher and processes
@@ -68,6 +70,7 @@ class GangFixture {
   nlohmann::json call(kube::HttpRequest request);
 
   GangOptions options_;
+  int slots_ = options_.members;  // that the record names
   RealClock clock_;
   Log log_{clock_, [](std::string_view) {}};
   std::string folder_;

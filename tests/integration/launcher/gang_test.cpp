@@ -130,19 +130,54 @@ TEST_CASE("gang: a killed launcher is replaced, the leading one taken over from,
   }
 }
 
-TEST_CASE("gang: a launcher that is told to terminate leaves its place to another", "[launcher]") {
-  GangFixture gang({.members = 2, .is_in_place = true});
-  const auto command = GangFixture::trainer({400, 10, 50});
+TEST_CASE("gang: a launcher that is told to terminate leaves its place to another, a leader too",
+          "[launcher]") {
+  for (const int told : {0, 1}) {
+    INFO("slot " << told);
+    GangFixture gang({.members = 2, .is_in_place = true});
+    const auto command = GangFixture::trainer({400, 10, 50});
+    gang.start_all(command);
+    REQUIRE(gang.until(has_trained));
+    gang.signal(told, SIGTERM);
+    REQUIRE(gang.wait(told) == api::kExitDrained);
+    gang.replace(told, command);
+    CHECK(gang.wait(0) == 0);
+    CHECK(gang.wait(1) == 0);
+    const WorkerGroup record = gang.record();
+    CHECK(record.status.attempt == 1);
+    CHECK(record.status.term == (told == 0 ? 2 : 1));
+    CHECK(record.status.generation == 2);
+    CHECK(record.status.base_generation == 1);
+    CHECK(record.status.failures.empty());
+  }
+}
+
+TEST_CASE("gang: members come and go while it trains", "[launcher]") {
+  GangFixture gang({.members = 1, .is_in_place = true});
+  const auto command = GangFixture::trainer({1000, 10, 50});
   gang.start_all(command);
   REQUIRE(gang.until(has_trained));
-  gang.signal(1, SIGTERM);
-  REQUIRE(gang.wait(1) == api::kExitRetry);
-  gang.replace(1, command);
+  gang.resize(3, command);
+  REQUIRE(gang.until([](const WorkerGroup& group) { return group.status.members.size() == 3; }));
+  const std::int64_t grown_at = gang.record().status.start_step;
+  REQUIRE(gang.until([&](const WorkerGroup& group) {
+    return group.status.progress && group.status.progress->step > grown_at;
+  }));
+  gang.resize(2, command);
+  CHECK(gang.wait(2) == api::kExitRetry);
   CHECK(gang.wait(0) == 0);
   CHECK(gang.wait(1) == 0);
-  CHECK(gang.record().status.generation == 2);
-  CHECK(gang.record().status.base_generation == 1);
-  CHECK(gang.record().status.failures.empty());
+  const WorkerGroup record = gang.record();
+  CHECK(record.status.is_finished);
+  CHECK(record.status.generation == 3);
+  CHECK(record.status.members.size() == 2);
+  CHECK(record.status.start_step > grown_at);
+  CHECK(record.status.progress->step == 1000);
+  CHECK(record.status.failures.empty());
+  CHECK(gang.output(2).find("rank 2 of 3 starts at " + std::to_string(grown_at)) !=
+        std::string::npos);
+  CHECK(gang.output(0).find("rank 0 of 2 starts at " + std::to_string(record.status.start_step)) !=
+        std::string::npos);
 }
 
 TEST_CASE("gang: a foreign program finds torchrun's environment", "[launcher]") {

@@ -317,6 +317,15 @@ std::size_t GangWorld::replace_pod(int slot) {
   return index;
 }
 
+std::size_t GangWorld::resize(int members) {
+  const std::size_t first = nodes.size();
+  const auto slots = static_cast<int>(record.spec.pods.size());
+  for (int slot = slots; slot < members; ++slot) add_launcher(slot, true);
+  edit_spec(
+      [members](api::WorkerGroupSpec& spec) { spec.min_members = spec.target_members = members; });
+  return first;
+}
+
 void GangWorld::cut_link(std::size_t index) {
   break_link(index, kLeaderPeer, "connection reset");
   give(index, PeerDown{kLeaderPeer, "connection reset"});

@@ -62,6 +62,8 @@ class GangWorld {
   void kill_launcher(std::size_t node);  // connections break, as with kill -9
   void edit_spec(const std::function<void(api::WorkerGroupSpec&)>& edit);
   void add_launcher(int slot, bool is_eligible);
+  // The operator makes the gang this large; new pods join at once: the index of the first.
+  std::size_t resize(int members);
   // The operator puts a new pod into this slot: its index.
   std::size_t replace_pod(int slot);
   void cut_link(std::size_t node);  // to the leader, once

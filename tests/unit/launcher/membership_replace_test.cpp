@@ -150,7 +150,7 @@ TEST_CASE("replace: a member that is told to terminate leaves its state with the
   CHECK(world.told<channel::Stop>(2) == nullptr);
   world.obey_stops();
   world.pass(200ms);
-  CHECK(world.node(2).exit_code == api::kExitRetry);
+  CHECK(world.node(2).exit_code == api::kExitDrained);
   CHECK(world.node(2).terminations.empty());
   CHECK(world.status().generation == 1);
   world.come_up(world.replace_pod(2));
@@ -177,7 +177,7 @@ TEST_CASE("replace: the only one that has the state gives it away before it leav
     CHECK(world.node(1).was_stopped);
     world.obey_stops();
     world.pass(200ms);
-    CHECK(world.node(1).exit_code == api::kExitRetry);
+    CHECK(world.node(1).exit_code == api::kExitDrained);
     CHECK(world.node(0).exit_code == std::nullopt);
   }
   SECTION("its time is over") {
@@ -228,21 +228,6 @@ TEST_CASE("replace: a gang that has trained to the end is not formed anew", "[la
   CHECK(world.status().generation == 1);
 }
 
-TEST_CASE("replace: a leader told to terminate while a process starts saves when all are at work",
-          "[launcher]") {
-  GangWorld world = GangWorld::training(2);
-  world.exit_process(1, 137, 9);
-  world.park(0, 10);
-  REQUIRE(world.status().generation == 2);
-  world.give(0, TerminationAsked{});
-  world.pass(1s);
-  CHECK_FALSE(world.node(0).was_stopped);
-  world.come_up(1);
-  world.pass(200ms);
-  REQUIRE(world.told<channel::Stop>(0) != nullptr);
-  CHECK(world.told<channel::Stop>(0)->is_saving);
-}
-
 TEST_CASE("replace: who is leaving says so to the next leader", "[launcher]") {
   GangWorld world = GangWorld::training();
   world.give(2, TerminationAsked{});
@@ -262,10 +247,7 @@ TEST_CASE("replace: all are to stop while a place is empty: those who are there 
   world.kill_launcher(2);
   world.park(0, 10);
   world.park(1, 10);
-  SECTION("suspended") {
-    world.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_stopping = true; });
-  }
-  SECTION("the leading launcher is told to terminate") { world.give(0, TerminationAsked{}); }
+  world.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_stopping = true; });
   world.pass(4s);  // as long as it may be heard again
   world.pass(200ms);
   REQUIRE(world.status().generation == 2);

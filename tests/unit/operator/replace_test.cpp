@@ -11,14 +11,6 @@ using std::chrono::seconds;
 
 namespace {
 
-World running_gang(int replicas = 3) {
-  World world(replicas, api::RuntimeKind::kNative);
-  world.settle();
-  world.report(10);
-  world.settle();
-  return world;
-}
-
 api::PodView& kill(World& world, int slot) {
   api::PodView& pod = world.pod(slot);
   pod.phase = api::PodPhase::kFailed;
@@ -35,7 +27,7 @@ int count(const World& world, const std::string& event) {
 
 TEST_CASE("replace: a lost member gets another pod in the same attempt",
           "[core][I33][G3][A14][A15]") {
-  World world = running_gang();
+  World world = World::training();
   const std::string before = world.pod(2).meta.name;
   SECTION("deleted") { world.remove_pod(2); }
   SECTION("evicted") {
@@ -85,7 +77,7 @@ TEST_CASE("replace: a lost member gets another pod in the same attempt",
 }
 
 TEST_CASE("replace: the leader's place is another's too; the others lead on", "[core][I33]") {
-  World world = running_gang();
+  World world = World::training();
   world.remove_pod(0);
   world.settle();
   CHECK(world.job.status.attempt == 1);
@@ -94,7 +86,7 @@ TEST_CASE("replace: the leader's place is another's too; the others lead on", "[
 
 TEST_CASE("replace: several members that are lost at once are replaced in one write",
           "[core][I33]") {
-  World world = running_gang(4);
+  World world = World::training(4);
   kill(world, 1);
   world.remove_pod(3);
   world.settle();
@@ -106,7 +98,7 @@ TEST_CASE("replace: several members that are lost at once are replaced in one wr
 }
 
 TEST_CASE("replace: not where the gang cannot go on, or the failure policy speaks", "[core][I33]") {
-  World world = running_gang();
+  World world = World::training();
   int counted = 0;
   std::string cause = "Deleted";
   SECTION("nobody is left who holds the state") {
@@ -150,7 +142,7 @@ TEST_CASE("replace: not where the gang cannot go on, or the failure policy speak
 }
 
 TEST_CASE("replace: a member that leaves is waited for, then replaced", "[core][I6b][I33]") {
-  World world = running_gang();
+  World world = World::training();
   world.is_kubelet_on = false;
   world.pod(2).meta.deletion_time = world.now + seconds{30};
   world.settle(seconds{10});
@@ -163,7 +155,7 @@ TEST_CASE("replace: a member that leaves is waited for, then replaced", "[core][
 }
 
 TEST_CASE("replace: while one member leaves another's place is filled", "[core][I6b][I33]") {
-  World world = running_gang(4);
+  World world = World::training(4);
   world.pod(3).meta.deletion_time = world.now + seconds{30};
   kill(world, 2);
   world.is_kubelet_on = false;
@@ -180,7 +172,7 @@ TEST_CASE("replace: while one member leaves another's place is filled", "[core][
 
 TEST_CASE("replace: a member that its gang has lost touch with is replaced unless it is back",
           "[core][I33]") {
-  World world = running_gang();
+  World world = World::training();
   world.lose_touch(2);
   world.settle(seconds{2});
   CHECK(world.group->spec.pods[2].n == 0);
@@ -205,7 +197,7 @@ TEST_CASE("replace: a member that its gang has lost touch with is replaced unles
 }
 
 TEST_CASE("replace: pods that the cluster takes away before they run back off", "[core][I33][I5]") {
-  World world = running_gang();
+  World world = World::training();
   kill(world, 2);
   world.settle();
   world.is_kubelet_on = false;
@@ -225,7 +217,7 @@ TEST_CASE("replace: pods that the cluster takes away before they run back off", 
 
 TEST_CASE("replace: a deadline to start holds for a gang that is to be whole again",
           "[core][I27]") {
-  World world = running_gang();
+  World world = World::training();
   world.set_spec([](auto& spec) { spec.deadlines.start_seconds = 100; });
   world.settle(seconds{1000});
   world.is_kubelet_on = false;
@@ -237,7 +229,7 @@ TEST_CASE("replace: a deadline to start holds for a gang that is to be whole aga
 }
 
 TEST_CASE("replace: a crash between status and record moves no deadline", "[core][I27][I33]") {
-  World world = running_gang();
+  World world = World::training();
   world.set_spec([](auto& spec) { spec.deadlines.start_seconds = 100; });
   world.settle(seconds{1000});
   kill(world, 2);
@@ -250,7 +242,7 @@ TEST_CASE("replace: a crash between status and record moves no deadline", "[core
 }
 
 TEST_CASE("replace: a suspension while a place is empty leaves time to save", "[core][I19]") {
-  World world = running_gang();
+  World world = World::training();
   world.is_kubelet_on = false;
   kill(world, 2);
   world.settle(seconds{5});
@@ -263,7 +255,7 @@ TEST_CASE("replace: a suspension while a place is empty leaves time to save", "[
 }
 
 TEST_CASE("replace: what was replaced is not blamed again", "[core][I8][I33]") {
-  World world = running_gang(4);
+  World world = World::training(4);
   world.lose_touch(3);
   world.settle(seconds{10});
   REQUIRE(world.group->spec.pods[3].n == 1);
@@ -281,7 +273,7 @@ TEST_CASE("replace: what was replaced is not blamed again", "[core][I8][I33]") {
 }
 
 TEST_CASE("replace: a view of the record behind that of its pods decides nothing", "[core][I33]") {
-  World world = running_gang();
+  World world = World::training();
   const api::WorkerGroup old = *world.group;
   kill(world, 2);
   world.settle();
@@ -294,7 +286,7 @@ TEST_CASE("replace: a view of the record behind that of its pods decides nothing
 }
 
 TEST_CASE("replace: suspended, nothing of the slots before is left", "[core][I19]") {
-  World world = running_gang();
+  World world = World::training();
   world.is_kubelet_on = false;
   world.lose_touch(2);
   world.settle(seconds{10});
@@ -332,7 +324,7 @@ TEST_CASE("replace: pods get successors unless the failure policy or a queue spe
 }
 
 TEST_CASE("replace: a successor is made of what the others were made of", "[core][I33]") {
-  World world = running_gang();
+  World world = World::training();
   world.set_spec([](auto& spec) { spec.runtime_config_json = R"({"steps":99})"; });
   world.settle();
   world.remove_pod(2);
@@ -342,7 +334,7 @@ TEST_CASE("replace: a successor is made of what the others were made of", "[core
 }
 
 TEST_CASE("replace: a gang that nobody leads any more begins again", "[core][I33]") {
-  World world = running_gang();
+  World world = World::training();
   world.remove_pod(0);
   world.settle(seconds{100});
   CHECK(world.job.status.attempt == 1);
@@ -361,7 +353,7 @@ TEST_CASE("replace: a gang that nobody leads any more begins again", "[core][I33
 
 TEST_CASE("replace: a killed process is blamed once its gang ends, however late its pod does",
           "[core][I8]") {
-  World world = running_gang();
+  World world = World::training();
   api::Failure failure{.rank = 0,
                        .pod = world.pod(0).meta.name,
                        .pod_uid = world.pod(0).meta.uid,

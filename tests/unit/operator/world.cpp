@@ -277,7 +277,8 @@ void World::commit() {
   WorkerGroupStatus& status = group->status;
   status.members.clear();
   for (const EligiblePod& pod : group->spec.pods) {
-    status.members.push_back({{pod.uid, "start"}, "10.0.0.1:1000", pod.slot});
+    if (pod.slot >= group->spec.target_members || pod.uid.empty()) continue;
+    status.members.push_back({{pod.uid, "start"}, "10.0.0.1:1000", pod.slot, pod.slot});
   }
   status.leader = Leader{status.members.front().ref, "10.0.0.1:1000", "print"};
 }
@@ -289,6 +290,14 @@ void World::commit_next(std::int64_t start_step) {
   status.start_step = start_step;
   commit();
   touch(group->meta);
+}
+
+World World::training(int replicas) {
+  World world(replicas, api::RuntimeKind::kNative);
+  world.settle();
+  world.report(10);
+  world.settle();
+  return world;
 }
 
 void World::lose_touch(int slot) {

@@ -20,6 +20,7 @@ namespace pawl::test {
 class World {
  public:
   explicit World(int replicas = 2, api::RuntimeKind kind = api::RuntimeKind::kCustom);
+  static World training(int replicas = 3);  // with the Native runtime, at step 10
 
   api::TrainingJob job;
   std::optional<api::WorkerGroup> group;

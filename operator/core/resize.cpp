@@ -1,0 +1,82 @@
+// Another size. A gang that can go on from memory changes while it runs (design §5, rule 15): a
+// larger one gets pods in new slots, and lets them in when they are prepared; of a smaller one the
+// pods in the last slots leave when the others have gone on without them.
+#include <algorithm>
+
+#include "common/api/contract.h"
+#include "common/base/mutant.h"
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+
+// Between the first commit and the end of the gang.
+bool can_resize(const Pass& pass) {
+  const WorkerGroupSpec& spec = pass.group->spec;
+  if (pass.report == nullptr || pass.group->meta.deletion_time) return false;
+  if (!spec.has_successors || spec.is_stopping) return false;
+  // Another pod must be what the others are.
+  return pod_hash(pass) == spec.pod_hash;
+}
+
+std::string change_text(const Pass& pass) {
+  return "spec.replicas changed from " + std::to_string(pass.group->spec.target_members) + " to " +
+         std::to_string(pass.job.spec.replicas);
+}
+
+void patch(Pass& pass, WorkerGroupSpec after) {
+  const ObjectMeta& meta = pass.group->meta;
+  pass.acts.push_back(
+      PatchGroup{meta.uid, meta.resource_version, pass.group->spec, std::move(after)});
+}
+
+}  // namespace
+
+bool is_resized(const Pass& pass) {
+  const bool is_finished = pass.report != nullptr && pass.report->is_finished;
+  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
+         pass.group->spec.target_members != pass.job.spec.replicas && has_begun(pass) &&
+         !is_finished;
+}
+
+void resize(Pass& pass) {
+  if (!can_resize(pass)) return restart(pass, {cause::kResized, change_text(pass)});
+  WorkerGroupSpec after = pass.group->spec;
+  after.min_members = after.target_members = pass.job.spec.replicas;
+  for (int slot = 0; slot < after.target_members; ++slot) {
+    if (std::ranges::find(after.pods, slot, &EligiblePod::slot) != after.pods.end()) continue;
+    after.pods.push_back({slot, pod_name(pass.job, after.attempt, slot, 0), "", 0, slot});
+  }
+  const std::string message =
+      change_text(pass) + "; the gang goes on, and changes between two steps";
+  pass.say("Resizing", message);
+  patch(pass, std::move(after));
+  pass.acts.push_back(EmitEvent{false, "Resizing", message, pass.next.attempt, pass.job.meta.uid,
+                                std::to_string(pass.job.meta.generation)});
+}
+
+// Their slots keep the number of the pod that is next, so that no name is used twice in an attempt.
+bool frees_places(Pass& pass) {
+  if (pass.group == nullptr || pass.group->spec.attempt != pass.job.status.attempt) return false;
+  WorkerGroupSpec after = pass.group->spec;
+  for (EligiblePod& pod : after.pods) {
+    if (pod.slot < after.target_members) continue;
+    const auto found = std::ranges::find(pass.pods.leaving, pod.slot,
+                                         [](const Worker& worker) { return worker.identity.slot; });
+    const bool is_seen = found != pass.pods.leaving.end();
+    if (pod.uid.empty() && !is_seen) continue;
+    const bool is_there = is_seen && outcome_of(*found->pod) == Outcome::kNone;
+    const bool is_needed = is_there && pass.is_member(pod.uid);
+    if (is_needed && !is_mutant(Mutant::kI34MemberTakenAway)) continue;
+    pod.n += 1;
+    pod.uid.clear();
+    pod.name = pod_name(pass.job, after.attempt, pod.slot, pod.n);
+  }
+  if (after == pass.group->spec) return false;
+  patch(pass, std::move(after));
+  return true;
+}
+
+}  // namespace pawl::core

@@ -1,0 +1,215 @@
+// A gang gets another size, or another leader, while it lives: nobody is lost, and nobody's state.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+
+#include "common/api/contract.h"
+#include "gang_world.h"
+
+using namespace pawl;
+using namespace pawl::membership;
+using namespace pawl::membership::test;
+using namespace std::chrono_literals;
+namespace channel = pawl::api::channel;
+
+namespace {
+
+std::vector<std::string> members(const GangWorld& world) {
+  std::vector<std::string> uids;
+  for (const api::Member& member : world.status().members) uids.push_back(member.ref.uid);
+  return uids;
+}
+
+}  // namespace
+
+TEST_CASE("size: a member more is let in when its process is prepared, and not before",
+          "[launcher][G3]") {
+  GangWorld world = GangWorld::training(2);
+  world.resize(3);
+  world.pass(10s);  // it has joined, and loads its libraries
+  CHECK(world.told<channel::Park>(0) == nullptr);
+  CHECK(world.status().generation == 1);
+
+  const std::size_t writes = world.writes.size();
+  world.come_up(2);
+  REQUIRE(world.told<channel::Park>(0) != nullptr);
+  REQUIRE(world.told<channel::Park>(1) != nullptr);
+  world.park(0, 10);
+  world.park(1, 11);
+  CHECK(world.writes.size() == writes + 1);
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().attempt == 1);
+  CHECK(world.status().start_step == 11);
+  CHECK(world.status().base_generation == 1);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1", "uid-2"});
+  for (const std::size_t node : {0, 1, 2}) {
+    CHECK(world.welcome(node).world_size == 3);
+    CHECK(world.welcome(node).rank == static_cast<int>(node));
+    CHECK(world.welcome(node).source_rank == 1);
+    CHECK_FALSE(world.node(node).was_stopped);
+  }
+  world.report(12);
+  world.pass(20s);
+  CHECK(world.status().generation == 2);
+}
+
+TEST_CASE("size: several come in together", "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.resize(4);
+  world.come_up(3);
+  world.pass(5s);
+  CHECK(world.told<channel::Park>(0) == nullptr);
+  world.come_up(2);
+  world.park(0, 10);
+  world.park(1, 10);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1", "uid-2", "uid-3"});
+}
+
+TEST_CASE("size: one that was to come and is lost before the commit is not waited for",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.resize(3);
+  world.come_up(2);
+  world.park(0, 10);
+  world.kill_launcher(2);
+  world.park(1, 10);
+  world.pass(200ms);
+  CHECK(world.status().generation == 2);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.status().failures.empty());
+}
+
+TEST_CASE("size: a member less leaves with its place when the others are at rest", "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  world.resize(2);
+  REQUIRE(world.told<channel::Park>(0) != nullptr);
+  world.park(0, 10);
+  world.park(2, 10);
+  CHECK_FALSE(world.node(2).was_stopped);
+  world.park(1, 10);
+  CHECK(world.status().generation == 2);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.welcome(0).world_size == 2);
+  CHECK(world.node(2).was_stopped);
+  world.obey_stops(143);
+  world.pass(1s);
+  CHECK(world.node(2).exit_code == api::kExitRetry);
+  CHECK_FALSE(world.node(0).was_stopped);
+  world.report(11);
+  world.pass(20s);
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().failures.empty());
+}
+
+TEST_CASE("size: a member that alone holds the state stays until another one has it",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.exit_process(0, 137, 9);
+  world.resize(1);
+  world.park(1, 10);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK_FALSE(world.node(1).was_stopped);
+  world.come_up(0);
+  world.pass(200ms);
+  CHECK(world.welcome(0).source_rank == 1);
+  world.report(11);
+  world.pass(200ms);
+  REQUIRE(world.told<channel::Park>(0) != nullptr);
+  world.park(0, 11, 2);
+  world.park(1, 11, 2);
+  CHECK(members(world) == std::vector<std::string>{"uid-0"});
+  CHECK(world.node(1).was_stopped);
+}
+
+TEST_CASE("size: a lost member whose place is no more is not waited for", "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  world.kill_launcher(2);
+  world.park(0, 10);
+  world.park(1, 10);
+  world.pass(1s);
+  CHECK(world.status().generation == 1);
+  world.resize(2);
+  CHECK(world.status().generation == 2);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+}
+
+TEST_CASE("size: a change that is taken back changes nothing", "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  world.resize(2);
+  world.park(0, 10);
+  world.resize(3);
+  world.park(1, 10);
+  world.park(2, 10);
+  CHECK(world.status().generation == 2);
+  CHECK(members(world).size() == 3);
+  CHECK_FALSE(world.node(2).was_stopped);
+}
+
+TEST_CASE("lead: a leader told to terminate hands over, and leaves as any other member",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  REQUIRE(world.leader() == 0);
+  world.give(0, TerminationAsked{});
+  world.pass(1s);
+  REQUIRE(world.leader() == 1);
+  CHECK(world.status().term == 2);
+  CHECK(world.status().generation == 1);
+  CHECK_FALSE(world.node(0).was_stopped);
+  REQUIRE(world.told<channel::Park>(2) != nullptr);
+  for (const std::size_t node : {0, 1, 2}) world.park(node, 10);
+  CHECK(world.node(0).was_stopped);
+  world.obey_stops(143);
+  world.pass(1s);
+  CHECK(world.node(0).exit_code == api::kExitDrained);
+  const std::size_t other = world.replace_pod(0);
+  world.pass(200ms);
+  CHECK(world.status().generation == 2);
+  CHECK(members(world)[0] == "uid-" + std::to_string(other));
+  CHECK(world.status().failures.empty());
+}
+
+TEST_CASE("lead: a leader whose place is no more hands over first", "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  world.kill_launcher(0);
+  world.pass(1s);
+  REQUIRE(world.leader() == 1);
+  world.park(1, 10);
+  world.park(2, 10);
+  const std::size_t other = world.replace_pod(0);
+  world.come_up(other);
+  world.pass(1s);
+  REQUIRE(world.status().generation == 2);
+  world.say(other, channel::Report{.step = 12, .total_steps = 100});
+  world.resize(1);
+  world.pass(1s);
+  REQUIRE(world.leader() == other);
+  CHECK(world.status().term == 3);
+  world.park(other, 12, 2);
+  world.park(1, 12, 2);
+  world.park(2, 12, 2);
+  world.pass(1s);
+  CHECK(members(world) == std::vector<std::string>{"uid-3"});
+  CHECK(world.node(1).was_stopped);
+  CHECK(world.node(2).was_stopped);
+}
+
+TEST_CASE("lead: nobody stays to hand over to: the gang saves and ends", "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.give(1, TerminationAsked{});
+  world.give(0, TerminationAsked{});
+  world.pass(100ms);
+  world.park(0, 10);
+  world.park(1, 10);
+  world.pass(100ms);
+  CHECK(world.status().generation == 2);
+  for (const std::size_t node : {0, 1}) {
+    REQUIRE(world.told<channel::Stop>(node) != nullptr);
+    CHECK(world.told<channel::Stop>(node)->is_saving);
+  }
+  world.say(0, channel::Report{.step = 11, .total_steps = 100});
+  world.seal_all(11);
+  world.obey_stops();
+  world.pass(300ms);
+  CHECK(world.published == std::vector<std::int64_t>{11});
+  for (const std::size_t node : {0, 1}) CHECK(world.node(node).exit_code == api::kExitDrained);
+}

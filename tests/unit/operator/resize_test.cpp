@@ -1,0 +1,170 @@
+// Another size of a gang that runs: pods more or less in the same attempt.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/operator/world.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using std::chrono::seconds;
+
+namespace {
+
+void scale(World& world, int replicas) {
+  world.set_spec([replicas](auto& spec) { spec.replicas = replicas; });
+}
+
+std::vector<std::string> pods(const World& world) {
+  std::vector<std::string> names;
+  for (const auto& [name, pod] : world.pods) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("resize: a running gang gets pods more in the same attempt",
+          "[core][I17][I34][A37][A38]") {
+  World world = World::training(2);
+  scale(world, 4);
+  world.is_kubelet_on = false;
+  world.settle();
+  CHECK(world.job.status.attempt == 1);
+  CHECK(pods(world) ==
+        std::vector<std::string>{"gpt-1-0-0", "gpt-1-1-0", "gpt-1-2-0", "gpt-1-3-0"});
+  CHECK(world.group->spec.target_members == 4);
+  CHECK(world.group->spec.pods[3].uid == world.pod(3).meta.uid);
+  CHECK(world.condition("Running") == "True");
+  CHECK(world.job.status.ready == "2/4");
+  CHECK(std::ranges::count(world.events, "Resizing") == 1);
+  world.is_kubelet_on = true;
+  world.settle();
+  world.commit_next(12);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 4/4 live 4");
+  const int writes = world.status_writes, group_writes = world.group_writes;
+  world.settle(seconds{600});
+  CHECK(world.status_writes == writes);
+  CHECK(world.group_writes == group_writes);
+  for (int slot = 0; slot < 4; ++slot) world.succeed(slot);
+  world.settle();
+  CHECK(world.condition("Complete") == "True");
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("resize: a pod leaves when its gang has gone on without it, and not before",
+          "[core][I17][I34][A37][A38]") {
+  World world = World::training(3);
+  scale(world, 2);
+  world.settle(seconds{60});
+  CHECK(world.group->spec.target_members == 2);
+  CHECK(world.group->spec.pods[2].uid == world.pod(2).meta.uid);
+  CHECK_FALSE(world.pod(2).meta.deletion_time.has_value());
+  CHECK(world.job.status.ready == "2/2");
+  SECTION("it is left out") { world.commit_next(12); }
+  SECTION("it has ended by itself") { world.fail(2, 75, "Victim"); }
+  SECTION("it is gone") { world.remove_pod(2); }
+  world.settle();
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(pods(world) == std::vector<std::string>{"gpt-1-0-0", "gpt-1-1-0"});
+  CHECK(world.group->spec.pods[2].uid.empty());
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
+
+  // And back again: the slot's second pod has a name of its own.
+  world.commit_next(12);
+  scale(world, 3);
+  world.settle();
+  world.commit_next(14);
+  world.settle(seconds{60});
+  CHECK(pods(world) == std::vector<std::string>{"gpt-1-0-0", "gpt-1-1-0", "gpt-1-2-1"});
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 3/3 live 3");
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("resize: taken back before anything came of it", "[core][I34]") {
+  World world = World::training(2);
+  scale(world, 3);
+  world.is_kubelet_on = false;
+  world.settle();
+  REQUIRE(world.pods.size() == 3);
+  scale(world, 2);
+  world.settle();
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.pods.size() == 2);
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("resize: what keeps a pod more from starting is told; the gang runs on", "[core][I34]") {
+  World world = World::training(2);
+  world.is_kubelet_on = false;
+  scale(world, 3);
+  world.settle();
+  world.pod(2).unschedulable_message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.";
+  world.settle(seconds{60});
+  CHECK(world.job.status.phase == "Running");
+  CHECK(world.job.status.message ==
+        "2/3 workers ready in attempt 1; 1 cannot start: Unschedulable (pod gpt-1-2-0): 0/2 nodes "
+        "are available: 2 Insufficient nvidia.com/gpu.");
+}
+
+TEST_CASE("resize: a member that is lost meanwhile is replaced", "[core][I33][I34]") {
+  World world = World::training(3);
+  scale(world, 2);
+  world.settle();
+  world.remove_pod(0);
+  world.settle();
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.pod(0).meta.name == "gpt-1-0-1");
+  world.commit_next(12);
+  world.settle();
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(pods(world) == std::vector<std::string>{"gpt-1-0-1", "gpt-1-1-0"});
+}
+
+TEST_CASE("resize: a job that ends or is suspended meanwhile leaves no pod behind",
+          "[core][I19][I34]") {
+  World world = World::training(3);
+  scale(world, 2);
+  world.settle();
+  SECTION("suspended") { world.set_suspended(true); }
+  SECTION("complete") {
+    for (int slot = 0; slot < 2; ++slot) world.succeed(slot);
+  }
+  world.settle(seconds{60});
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.live_pods() == 0);
+}
+
+TEST_CASE("resize: a gang that has trained to the end waits for nobody more", "[core][I9][I34]") {
+  World world = World::training(2);
+  SECTION("who was to come has a pod") {
+    scale(world, 3);
+    world.settle();
+    REQUIRE(world.pods.size() == 3);
+  }
+  world.group->status.is_finished = true;
+  scale(world, 3);
+  for (int slot = 0; slot < 2; ++slot) world.succeed(slot);
+  world.settle(seconds{60});
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.condition("Complete") == "True");
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.live_pods() == 0);
+}
+
+TEST_CASE("resize: a gang that cannot go on from memory begins again", "[core][I17]") {
+  World world = World::training(2);
+  SECTION("before its first generation") { world.group->status.generation = 0; }
+  SECTION("its strategy says so") {
+    world.set_spec([](auto& spec) { spec.strategy = api::Strategy::kRecreateAll; });
+    world.settle();
+  }
+  scale(world, 3);
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 3/3 live 3 Resized=1");
+}
