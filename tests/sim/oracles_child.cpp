@@ -134,10 +134,11 @@ void Oracles::i19_leaves_time_to_save(const json& pod, const api::TrainingJob& j
   }
   const auto group = api::decode_worker_group(*group_of(facts->job_uid));
   if (!group || group->spec.attempt != job.status.attempt) return;
+  const std::string name = text_at_pointer(pod, "/metadata/name");
+  if (replaced_.contains({facts->job_uid, name})) return;  // its gang goes on without it
   const core::Policy policy;
   if (engine_.clock().now() < *running->last_transition_time + policy.suspend_grace) {
-    fail("I19",
-         "pod " + text_at_pointer(pod, "/metadata/name") + " is deleted while its gang saves");
+    fail("I19", "pod " + name + " is deleted while its gang saves");
   }
 }
 
