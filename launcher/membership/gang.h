@@ -56,7 +56,8 @@ class Gang {
   void on_left(Joiner& joiner);
   void mark_lost(Joiner& joiner);
   void release_leaving();
-  bool is_held_by_others(const Joiner& leaving) const;
+  // `with_unwanted`: members that are to go with the next change count, too.
+  bool is_held_by_others(const Joiner& leaving, bool with_unwanted) const;
   static bool is_awaited(const Joiner& joiner);
   void take_over();
   void drop_replaced();
@@ -75,9 +76,12 @@ class Gang {
   void release_unwanted();
   void add_newcomers();
   std::vector<PeerId> newcomers() const;
+  std::vector<PeerId> dropped() const;
+  bool has_place(int slot) const;
   bool has_to_go() const;   // the leading launcher
   bool has_to_end() const;  // … and nobody can lead after it
   const Joiner* heir() const;
+  bool may_lead(const Joiner& joiner) const;
   void hand_over();
 
   // The joiner for each slot, in the order of slots; empty unless all of target_members are there.

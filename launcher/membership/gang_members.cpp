@@ -114,8 +114,8 @@ void Gang::lose(PeerId peer, const std::string& why) {
   const api::Failure failure =
       failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
   if (!ctx_.record->spec.has_successors) return fail_gang(failure);
-  joiner.is_told = true;
   const bool is_to_go = joiner.is_leaving || joiner.is_newcomer || !is_wanted(joiner);
+  joiner.is_told = joiner.is_leaving || !is_to_go;
   if (!is_to_go) remember(failure);
   begin_reform(joiner.join.pod + ": " + why, is_to_go);
 }
@@ -183,13 +183,13 @@ void Gang::release_leaving() {
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
     const bool can_go = joiner.is_leaving && peer != kSelfPeer && !joiner.is_lost && joiner.parked;
-    if (!can_go || joiner.is_released || !is_held_by_others(joiner)) continue;
+    if (!can_go || joiner.is_released || !is_held_by_others(joiner, true)) continue;
     joiner.is_released = true;
     send(peer, StopGang{StopReason::kDrained, false, "another pod takes its place"});
   }
 }
 
-bool Gang::is_held_by_others(const Joiner& leaving) const {
+bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
   const auto newest = [](const Joiner& joiner) {
     std::int64_t generation = 0;
     for (const Holding& held : joiner.parked->held)
@@ -199,7 +199,8 @@ bool Gang::is_held_by_others(const Joiner& leaving) const {
   bool is_held = false;
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
-    if (joiner.is_lost || joiner.is_leaving || !is_wanted(joiner)) continue;
+    if (joiner.is_lost || joiner.is_leaving) continue;
+    if (!with_unwanted && !is_wanted(joiner)) continue;
     if (!joiner.parked) return false;
     is_held = is_held || newest(joiner) >= newest(leaving);
   }
@@ -268,6 +269,7 @@ void Gang::fill_places() {
     });
     if (next == joiners_.end()) continue;
     joiners_.erase(place);
+    proposal_.reset();  // was of another one
     place = next->first;
     Joiner& joiner = next->second;
     joiner.member_rank = lost.member_rank;

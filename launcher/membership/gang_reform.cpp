@@ -126,7 +126,7 @@ void Gang::settle_places() {
     if (ctx_.now.steady - joiner.lost_since < ctx_.timings.loss_told_wait) continue;
     is_late = true;
     const bool is_replaced = ctx_.find_pod(joiner.join.self.uid) == nullptr;
-    if (!std::exchange(joiner.is_told, true) && !is_replaced)
+    if (is_wanted(joiner) && !std::exchange(joiner.is_told, true) && !is_replaced)
       remember(failure_of(joiner, {.cause = "Unknown", .message = "not heard by the new leader"}));
   }
   if (is_late) write_if_due();

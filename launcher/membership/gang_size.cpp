@@ -51,26 +51,45 @@ std::vector<PeerId> Gang::newcomers() const {
   for (const auto& [peer, joiner] : joiners_) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
     const bool is_eligible = pod != nullptr && pod->slot == joiner.join.slot && is_wanted(joiner);
-    const bool is_prepared = joiner.ready && !joiner.is_lost && !joiner.is_leaving;
+    const bool is_prepared =
+        joiner.ready && !joiner.is_lost && !joiner.is_leaving && !joiner.is_released;
     if (joiner.member_rank >= 0 || !is_eligible || !is_prepared) continue;
-    const bool is_taken = std::ranges::any_of(
-        members_, [&](PeerId other) { return joiners_.at(other).join.slot == joiner.join.slot; });
-    if (!is_taken) found.push_back(peer);
+    if (!has_place(joiner.join.slot)) found.push_back(peer);
   }
   const auto target = static_cast<std::size_t>(ctx_.record->spec.target_members);
   if (wanted + found.size() < target) found.clear();
   return found;
 }
 
+// Left out before, when another one held what they hold, who was lost since.
+std::vector<PeerId> Gang::dropped() const {
+  std::vector<PeerId> found;
+  const auto& members = ctx_.record->status.members;
+  for (const auto& [peer, joiner] : joiners_) {
+    const bool is_there = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released;
+    const bool is_member =
+        std::ranges::find(members, joiner.join.self, &api::Member::ref) != members.end();
+    if (is_there && is_member && !is_wanted(joiner) && !has_place(joiner.join.slot))
+      found.push_back(peer);
+  }
+  return found;
+}
+
+bool Gang::has_place(int slot) const {
+  return std::ranges::any_of(members_,
+                             [&](PeerId peer) { return joiners_.at(peer).join.slot == slot; });
+}
+
 void Gang::add_newcomers() {
   int rank = 0;  // of nobody else until the commit
   for (const PeerId peer : members_) rank = std::max(rank, joiners_.at(peer).member_rank + 1);
-  for (const PeerId peer : newcomers()) {
+  for (const PeerId peer : is_start_known() ? newcomers() : dropped()) {
     Joiner& joiner = joiners_.at(peer);
     joiner.member_rank = rank++;
-    joiner.is_newcomer = true;
+    joiner.is_newcomer = is_wanted(joiner);
     joiner.parked.reset();
     members_.push_back(peer);
+    proposal_.reset();  // was of fewer
     ctx_.note("member_added", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     send(peer, Park{generation_});
   }
@@ -82,13 +101,15 @@ void Gang::add_newcomers() {
 void Gang::drop_unwanted() {
   for (const PeerId peer : std::vector(members_)) {
     Joiner& joiner = joiners_.at(peer);
+    if (peer == kSelfPeer) continue;  // it hands over first
     const bool is_gone =
         joiner.is_lost && (joiner.is_newcomer || (!is_wanted(joiner) && is_start_known()));
-    const bool can_go = !is_wanted(joiner) && peer != kSelfPeer && !joiner.is_lost &&
-                        joiner.parked && is_held_by_others(joiner);
+    const bool can_go =
+        !is_wanted(joiner) && !joiner.is_lost && joiner.parked && is_held_by_others(joiner, false);
     if (!is_gone && !can_go) continue;
     ctx_.note("member_dropped", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     std::erase(members_, peer);
+    proposal_.reset();  // was of more
     joiner.member_rank = -1;
     if (is_gone) joiners_.erase(peer);
   }
@@ -101,8 +122,9 @@ bool Gang::is_start_known() const {
   return next_start(newest, reports(), is_all_accounted()).source != Source::kWait;
 }
 
-// Once the gang has gone on without them, and not before.
+// Once the gang has made a step without them, and not before: then all others hold the state.
 void Gang::release_unwanted() {
+  if (stage_ != Stage::kRunning || is_reforming() || ledger_.confirmed() <= next_.step) return;
   const auto& members = ctx_.record->status.members;
   for (auto& [peer, joiner] : joiners_) {
     const bool is_free = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released &&
@@ -128,20 +150,27 @@ bool Gang::has_to_end() const {
 }
 
 // The member of the lowest rank that may lead after this launcher: of the committed generation, and
-// heard.
+// heard. One that is to go itself only where nobody else stays.
 const Joiner* Gang::heir() const {
   if (!ctx_.record->spec.has_successors || has_trained_to_end()) return nullptr;
+  const auto own = joiners_.find(kSelfPeer);
+  const bool may_be_unwanted = own != joiners_.end() && own->second.is_leaving;
+  const Joiner* unwanted = nullptr;
   for (const api::Member& member : ctx_.record->status.members) {
     for (const auto& [peer, joiner] : joiners_) {
-      const bool is_there = peer != kSelfPeer && joiner.join.self == member.ref &&
-                            joiner.member_rank >= 0 && !joiner.is_lost && !joiner.is_leaving &&
-                            !joiner.is_released && !joiner.is_finished;
-      const bool may_lead = ctx_.find_pod(member.ref.uid) != nullptr && is_wanted(joiner) &&
-                            !joiner.join.fingerprint.empty();
-      if (is_there && may_lead) return &joiner;
+      if (peer == kSelfPeer || joiner.join.self != member.ref || !may_lead(joiner)) continue;
+      if (is_wanted(joiner)) return &joiner;
+      if (unwanted == nullptr && may_be_unwanted) unwanted = &joiner;
     }
   }
-  return nullptr;
+  return unwanted;
+}
+
+bool Gang::may_lead(const Joiner& joiner) const {
+  const bool is_there = joiner.member_rank >= 0 && !joiner.is_lost && !joiner.is_leaving &&
+                        !joiner.is_released && !joiner.is_finished;
+  return is_there && ctx_.find_pod(joiner.join.self.uid) != nullptr &&
+         !joiner.join.fingerprint.empty();
 }
 
 // The generation stays. The heir finds itself in the record, and asks all for what they hold.

@@ -136,7 +136,7 @@ void Member::on_termination_asked() {
   report(true);
   link_.send(Leaving{});
   ctx_.is_leaving = true;
-  if (is_replaceable() && link_.is_joined()) {
+  if (is_replaceable()) {
     leave_by_ = ctx_.now.steady + ctx_.timings.save_grace;
     return ctx_.note("leaving", "told to terminate");
   }

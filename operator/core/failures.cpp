@@ -137,6 +137,9 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   out.failure.pod_uid = pod.meta.uid;
   out.failure.node = pod.node;
   if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
+  // One that was to come in and could not has no gang that ends.
+  const bool is_newcomer = pass.report != nullptr && !pass.is_member(pod.meta.uid);
+  if (is_newcomer && out.is_victim) out.has_last_words = false;
   return out;
 }
 

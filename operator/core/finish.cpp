@@ -90,14 +90,26 @@ bool is_rank0_enough(const Pass& pass) {
 
 }  // namespace
 
+bool has_member_in(const Pass& pass, int slot) {
+  return std::ranges::find(pass.report->members, slot, &Member::slot) != pass.report->members.end();
+}
+
+// A member that is to leave, and may hold the last shard of the last checkpoint.
+bool has_leaving_member(const Pass& pass) {
+  return std::ranges::any_of(pass.pods.leaving, [&](const Worker& worker) {
+    return pass.is_member(worker.pod->meta.uid) && outcome_of(*worker.pod) != Outcome::kSucceeded;
+  });
+}
+
 bool has_succeeded(const Pass& pass) {
   if (is_rank0_enough(pass)) return pass.job.status.attempt > 0 && has_rank0_succeeded(pass);
   const bool is_finished = pass.report != nullptr && pass.report->is_finished;
   if (pass.job.status.attempt == 0 || (pass.pods.succeeded == 0 && !is_finished)) return false;
+  if (!is_finished && has_leaving_member(pass)) return false;
   for (int slot = 0; slot < pass.size(); ++slot) {
     const PodView* pod = pass.pods.at(slot);
     // One that was to come in, and was not waited for.
-    if (pod != nullptr && is_finished && !pass.is_member(pod->meta.uid)) continue;
+    if (is_finished && !has_member_in(pass, slot)) continue;
     // The gang passed its closing barrier; a pod that was tidied away afterwards changes nothing.
     if (pod == nullptr && is_finished && pass.pods.active == 0) continue;
     if (is_mutant(Mutant::kI9EarlySuccess)) continue;

@@ -107,6 +107,8 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
   for (EligiblePod& slot : filled.pods) {
     if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
+    // A gang that runs lets in those that are there.
+    if (pod == nullptr && pass.report != nullptr) continue;
     if (pod == nullptr) return;
     if (!slot.uid.empty()) continue;
     slot.uid = pod->meta.uid;
@@ -140,10 +142,22 @@ void say_waiting(Pass& pass) {
   set_condition(pass, condition::kRunning, "False", waiting.reason, waiting.message);
 }
 
+// All of the gang that is committed; of one that is to grow, those who are in.
+bool is_gang_ready(const Pass& pass) {
+  if (pass.report == nullptr || pass.report->members.empty()) return pass.pods.ready == pass.size();
+  return std::ranges::all_of(pass.report->members, [&](const Member& member) {
+    if (member.slot >= pass.size()) return true;  // it leaves
+    const PodView* pod = pass.pods.at(member.slot);
+    return pod != nullptr && pod->meta.uid == member.ref.uid && pod->is_ready &&
+           !is_terminating(*pod) && outcome_of(*pod) == Outcome::kNone;
+  });
+}
+
 void describe(Pass& pass) {
-  const bool is_complete = pass.pods.ready == pass.size();
-  if (is_complete && !is_true(pass.next, condition::kRunning)) {
-    const std::string message = "all " + std::to_string(pass.size()) + " workers are ready";
+  if (is_gang_ready(pass) && !is_true(pass.next, condition::kRunning)) {
+    const bool are_all = pass.pods.ready == pass.size();
+    const std::string message =
+        (are_all ? "all " + std::to_string(pass.size()) : ready_text(pass)) + " workers are ready";
     if (!has_replaced(pass)) add_disruption_budget(pass);
     set_condition(pass, condition::kRunning, "True", "AllReady", message);
     clear_condition(pass, condition::kRestarting, "Running", message);
@@ -294,7 +308,10 @@ void run_gang(Pass& pass) {
   const auto& refusal = is_refused ? pass.seen.refusal : std::nullopt;
   if (refusal) say_refusal(pass, *refusal);
   if (refusal && is_mutant(Mutant::kB38RefusalForEver)) return;
-  if (refusal && pass.now_exact < refusal->retry_at) return pass.wake(refusal->retry_at);
+  if (refusal && pass.now_exact < refusal->retry_at) {
+    if (pass.report != nullptr) fill_uids(pass, pass.group->spec);
+    return pass.wake(refusal->retry_at);
+  }
   if (!ensure_record(pass)) return;
   if (pass.pods.previous_active > 0) {
     return pass.say("WaitingForPods", std::to_string(pass.pods.previous_active) +
@@ -310,14 +327,15 @@ void run_gang(Pass& pass) {
   if (frees_places(pass)) return;
   const WorkerGroupSpec spec = record(pass);
   const auto allowed_at = creation_time(pass);
-  if (allowed_at && pass.now_exact < *allowed_at) {
-    pass.wake(*allowed_at);
+  const bool may_create = !allowed_at || pass.now_exact >= *allowed_at;
+  if (!may_create) pass.wake(*allowed_at);
+  if (!may_create && is_true(pass.next, condition::kRestarting)) {
     return pass.say("BackOff", find_condition(pass.next, condition::kRestarting)->message +
                                    "; it starts at " + format_time(*allowed_at));
   }
-  create_missing(pass, spec);
+  fill_uids(pass, spec);  // first: what cannot be created must not keep the others out
+  if (may_create) create_missing(pass, spec);
   tell_given_up(pass);
-  fill_uids(pass, spec);
   if (!refusal) describe(pass);
 }
 

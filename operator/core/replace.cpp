@@ -16,12 +16,21 @@ bool is_lost(const Loss& loss, int slot) {
   return std::ranges::find(loss.slots, slot) != loss.slots.end();
 }
 
-// One that holds the state, and leads the gang if nobody else does.
+// One that holds the state, and leads the gang if nobody else does; it may be one that leaves.
 bool has_living_member(const Pass& pass, const Loss& loss) {
-  return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+  const auto lives = [&](const Worker& worker) {
     const PodView& pod = *worker.pod;
     return pass.is_member(pod.meta.uid) && !is_lost(loss, worker.identity.slot) &&
            !is_terminating(pod) && outcome_of(pod) == Outcome::kNone;
+  };
+  return std::ranges::any_of(pass.pods.current, lives) ||
+         std::ranges::any_of(pass.pods.leaving, lives);
+}
+
+// Not only pods that were to come in.
+bool has_lost_member(const Pass& pass, const Loss& loss) {
+  return std::ranges::any_of(pass.group->spec.pods, [&](const EligiblePod& pod) {
+    return is_lost(loss, pod.slot) && pass.is_member(pod.uid);
   });
 }
 
@@ -62,8 +71,10 @@ void replace_members(Pass& pass, const Loss& loss) {
   pass.next.last_failure->generation = pass.report->generation;
   const std::string message = sentence(loss.failure) + "; " + places_text(names) +
                               ", and the gang goes on from memory with it";
-  set_condition(pass, condition::kRunning, "False", "MemberLost", message);
-  set_condition(pass, condition::kRestarting, "True", loss.failure.cause, message);
+  if (has_lost_member(pass, loss)) {
+    set_condition(pass, condition::kRunning, "False", "MemberLost", message);
+    set_condition(pass, condition::kRestarting, "True", loss.failure.cause, message);
+  }
   pass.say("MemberLost", message);
   const ObjectMeta& meta = pass.group->meta;
   pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
@@ -88,7 +99,9 @@ bool is_leaderless(Pass& pass) {
 
 bool has_replaced(const Pass& pass) {
   return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-         std::ranges::any_of(pass.group->spec.pods, [](const auto& pod) { return pod.n > 0; });
+         std::ranges::any_of(pass.group->spec.pods, [&](const EligiblePod& pod) {
+           return pod.n > 0 && pod.slot < pass.group->spec.target_members;
+         });
 }
 
 }  // namespace pawl::core

@@ -26,6 +26,40 @@ std::string change_text(const Pass& pass) {
          std::to_string(pass.job.spec.replicas);
 }
 
+// A pod that may hold what nobody else does: a member, and one of before until the generation
+// without it has made a step.
+bool is_needed_by_gang(Pass& pass, const PodView& pod) {
+  if (outcome_of(pod) != Outcome::kNone || pass.report == nullptr) return false;
+  const auto& progress = pass.report->progress;
+  const bool has_stepped = progress && progress->step > pass.report->start_step;
+  if (!pass.is_member(pod.meta.uid) && (has_stepped || pass.report->is_finished)) return false;
+  if (!is_terminating(pod)) return true;
+  // What its node has not ended by then, it does not know of.
+  if (pass.now_exact >= *pod.meta.deletion_time) return false;
+  pass.wake(*pod.meta.deletion_time);
+  return true;
+}
+
+// As one that ends the gang, which is judged by it.
+bool is_named(const Pass& pass, const std::string& uid) {
+  return pass.report != nullptr &&
+         std::ranges::any_of(pass.report->failures, [&](const Failure& failure) {
+           return failure.pod_uid == uid && failure.cause != cause::kVictim &&
+                  !is_silence(failure) && !is_outlived(pass, failure) &&
+                  failure.attempt == pass.job.status.attempt;
+         });
+}
+
+// From now on the others have their time to lead in its stead.
+void note_leader(Pass& pass, const EligiblePod& pod) {
+  pass.next.last_failure = Failure{.pod = pod.name,
+                                   .pod_uid = pod.uid,
+                                   .cause = cause::kDeleted,
+                                   .attempt = pass.next.attempt,
+                                   .time = pass.now};
+  pass.next.last_failure->generation = pass.report->generation;
+}
+
 void patch(Pass& pass, WorkerGroupSpec after) {
   const ObjectMeta& meta = pass.group->meta;
   pass.acts.push_back(
@@ -67,9 +101,11 @@ bool frees_places(Pass& pass) {
                                          [](const Worker& worker) { return worker.identity.slot; });
     const bool is_seen = found != pass.pods.leaving.end();
     if (pod.uid.empty() && !is_seen) continue;
-    const bool is_there = is_seen && outcome_of(*found->pod) == Outcome::kNone;
-    const bool is_needed = is_there && pass.is_member(pod.uid);
+    const bool is_needed = is_seen && is_needed_by_gang(pass, *found->pod);
     if (is_needed && !is_mutant(Mutant::kI34MemberTakenAway)) continue;
+    if (is_named(pass, pod.uid)) continue;
+    if (pass.report != nullptr && pass.report->leader && pass.report->leader->ref.uid == pod.uid)
+      note_leader(pass, pod);
     // A list of pods may be older than the record.
     if (!is_seen) pass.acts.push_back(ConfirmGone{ObjectKind::kPod, pod.name, pod.uid});
     pod.n += 1;

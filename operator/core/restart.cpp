@@ -94,8 +94,9 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
   // Of the attempt before, or of this one where a member is replaced.
   const bool is_recent = failure && (failure->attempt + 1 == pass.next.attempt ||
                                      (failure->attempt == pass.next.attempt && has_replaced(pass)));
+  const bool is_restarting = is_true(pass.next, condition::kRestarting);
   const bool is_after_failure =
-      is_recent && failure->time && is_true(pass.next, condition::kRestarting);
+      is_recent && failure->time && (is_restarting || failure->attempt == pass.next.attempt);
   if (!is_after_failure || is_mutant(Mutant::kB43NoBackoff)) return std::nullopt;
   // How often a member may be killed without a new step is limited by its gang.
   const bool is_killed_member =
@@ -103,6 +104,7 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
   const auto wait = is_killed_member
                         ? std::chrono::seconds{0}
                         : backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
+  if (!is_restarting) return *failure->time + wait;  // of a pod that was to come in
   return *failure->time + std::max(wait, time_without_gang(pass, *failure->time));
 }
 

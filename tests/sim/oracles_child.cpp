@@ -177,7 +177,11 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     }
     const local::Object lost = api_.find(kPods, old->name);
     const char* word = "/status/containerStatuses/0/state/terminated/message";
-    if (lost != nullptr && api::decode_termination(text_at_pointer(*lost, word)))
+    const bool was_member = std::ranges::any_of(
+        before->status.members, [&](const api::Member& one) { return one.ref.uid == old->uid; });
+    const auto words =
+        api::decode_termination(lost != nullptr ? text_at_pointer(*lost, word) : "");
+    if (words && (was_member || words->cause != "Victim"))
       fail("I33", what + ", which says why it has ended");
     const std::string& uid = after->meta.owners.front().uid;
     if (!truth_.of(uid, after->spec.attempt).is_any()) fail("I33", what + ", but nothing happened");
@@ -190,6 +194,7 @@ void Oracles::i34_members_stay(const api::WorkerGroup& group, const api::Eligibl
       group.status.members, [&](const api::Member& member) { return member.ref.uid == pod.uid; });
   const local::Object found = api_.find(kPods, pod.name);
   if (!is_member || found == nullptr || group.status.attempt != group.spec.attempt) return;
+  if (found->at("metadata").contains("deletionTimestamp")) return;  // its node has had its time
   const std::string phase = text_at_pointer(*found, "/status/phase");
   const json::json_pointer end{"/status/containerStatuses/0/state/terminated"};
   if (phase == "Running" && !found->contains(end))

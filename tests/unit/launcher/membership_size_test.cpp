@@ -90,12 +90,13 @@ TEST_CASE("size: a member less leaves with its place when the others are at rest
   CHECK(world.status().generation == 2);
   CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK(world.welcome(0).world_size == 2);
+  CHECK_FALSE(world.node(2).was_stopped);
+  world.report(11);
   CHECK(world.node(2).was_stopped);
   world.obey_stops(143);
   world.pass(1s);
   CHECK(world.node(2).exit_code == api::kExitRetry);
   CHECK_FALSE(world.node(0).was_stopped);
-  world.report(11);
   world.pass(20s);
   CHECK(world.status().generation == 2);
   CHECK(world.status().failures.empty());
@@ -118,7 +119,27 @@ TEST_CASE("size: a member that alone holds the state stays until another one has
   world.park(0, 11, 2);
   world.park(1, 11, 2);
   CHECK(members(world) == std::vector<std::string>{"uid-0"});
+  world.report(12);
   CHECK(world.node(1).was_stopped);
+}
+
+TEST_CASE("size: who was left out is asked again when the others have lost the state",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  world.kill_launcher(1);
+  world.resize(2);
+  world.park(0, 10);
+  world.park(2, 11);  // left out: 0 holds as much
+  world.pass(1s);
+  world.exit_process(0, 137, 9);
+  const std::size_t other = world.replace_pod(1);
+  world.come_up(other);
+  world.pass(1s);
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().base_generation == 1);
+  CHECK(world.status().start_step == 11);
+  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-3", "uid-2"});
+  CHECK_FALSE(world.node(2).was_stopped);
 }
 
 TEST_CASE("size: a lost member whose place is no more is not waited for", "[launcher]") {
@@ -189,6 +210,7 @@ TEST_CASE("lead: a leader whose place is no more hands over first", "[launcher]"
   world.park(2, 12, 2);
   world.pass(1s);
   CHECK(members(world) == std::vector<std::string>{"uid-3"});
+  world.say(other, channel::Report{.step = 13, .total_steps = 100});
   CHECK(world.node(1).was_stopped);
   CHECK(world.node(2).was_stopped);
 }

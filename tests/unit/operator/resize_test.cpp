@@ -60,7 +60,12 @@ TEST_CASE("resize: a pod leaves when its gang has gone on without it, and not be
   CHECK(world.group->spec.pods[2].uid == world.pod(2).meta.uid);
   CHECK_FALSE(world.pod(2).meta.deletion_time.has_value());
   CHECK(world.job.status.ready == "2/2");
-  SECTION("it is left out") { world.commit_next(12); }
+  SECTION("it is left out") {
+    world.commit_next(12);
+    world.settle(seconds{60});
+    CHECK_FALSE(world.pod(2).meta.deletion_time.has_value());  // nobody has made a step without it
+    world.report(13);
+  }
   SECTION("it has ended by itself") { world.fail(2, 75, "Victim"); }
   SECTION("it is gone") { world.remove_pod(2); }
   world.settle();
@@ -118,10 +123,59 @@ TEST_CASE("resize: a member that is lost meanwhile is replaced", "[core][I33][I3
   CHECK(world.job.status.attempt == 1);
   CHECK(world.pod(0).meta.name == "gpt-1-0-1");
   world.commit_next(12);
+  world.report(13);
   world.settle();
   world.finish_terminating();
   world.settle(seconds{60});
   CHECK(pods(world) == std::vector<std::string>{"gpt-1-0-1", "gpt-1-1-0"});
+}
+
+TEST_CASE("resize: a member is replaced though no pod more can be had", "[core][I33][I34]") {
+  World world = World::training(2);
+  world.set_spec([](auto& spec) { spec.deadlines.start_seconds = 60; });
+  world.is_kubelet_on = false;
+  scale(world, 4);
+  world.settle();
+  SECTION("they cannot be scheduled") {}
+  SECTION("they cannot be made") {
+    world.remove_pod(3);
+    world.refusal = core::Refusal{.action = "create Pod gpt-1-3-0",
+                                  .message = "exceeded quota",
+                                  .reason = "Forbidden",
+                                  .retry_at = world.now + seconds{3600},
+                                  .generation = world.job.meta.generation};
+    for (api::EligiblePod& pod : world.group->spec.pods) {
+      if (pod.slot == 3) pod.uid.clear();
+    }
+  }
+  world.remove_pod(1);
+  world.settle();
+  if (world.refusal) world.refusal->retry_at = world.now;
+  world.settle();
+  REQUIRE(world.pod(1).meta.name == "gpt-1-1-1");
+  CHECK(world.group->spec.pods[1].uid == world.pod(1).meta.uid);
+  world.pod(1).is_ready = true;
+  world.pod(1).phase = api::PodPhase::kRunning;
+  world.commit_next(12);
+  std::erase_if(world.group->status.members, [](const auto& member) { return member.slot > 1; });
+  world.settle(seconds{300});
+  CHECK(world.condition("Running") == "True");
+  CHECK(world.job.status.ready == "2/4");
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.condition("FailureTarget") == "");
+}
+
+TEST_CASE("resize: who was to come in and gave up is replaced, and the gang does not notice",
+          "[core][I33][I34]") {
+  World world = World::training(2);
+  scale(world, 3);
+  world.settle();
+  world.fail(2, 75, "Victim");
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.pod(2).meta.name == "gpt-1-2-1");
+  CHECK(world.condition("Running") == "True");
+  CHECK(world.condition("Restarting") != "True");
 }
 
 TEST_CASE("resize: a job that ends or is suspended meanwhile leaves no pod behind",
@@ -131,6 +185,7 @@ TEST_CASE("resize: a job that ends or is suspended meanwhile leaves no pod behin
   world.settle();
   SECTION("suspended") { world.set_suspended(true); }
   SECTION("complete") {
+    world.group->status.is_finished = true;
     for (int slot = 0; slot < 2; ++slot) world.succeed(slot);
   }
   world.settle(seconds{60});
