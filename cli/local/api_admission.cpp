@@ -80,7 +80,8 @@ std::vector<api::FieldError> validate_change(const Kind& kind, bool is_status, c
     } else {
       errors = validate_whole(kind, after);
     }
-    if (!errors.empty() && is_status) return errors;
+    // With an error of the schema the rules may not be asked: what they read need not be there.
+    if (!errors.empty() && (is_status || !schema_of(kind).check(after).empty())) return errors;
     const auto more = is_job(kind) ? api::validate_training_job_update(before, after)
                                    : api::validate_worker_group_update(before, after);
     errors.insert(errors.end(), more.begin(), more.end());

@@ -43,10 +43,13 @@ Answer<json> decode_new(const ApiTarget& target, const std::string& body) {
   }
   tidy_metadata(meta);
   meta["namespace"] = target.ns;
-  for (const char* owned : {"uid", "creationTimestamp", "deletionTimestamp",
-                            "deletionGracePeriodSeconds", "generation"}) {
+  for (const char* owned :
+       {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     meta.erase(owned);
   }
+  // Who does not count generations keeps the client's.
+  if (kind.has_generation || meta.value("generation", std::int64_t{0}) == 0)
+    meta.erase("generation");
   if (kind.has_status) object.erase("status");
   fill_in_builtin(kind, object);
   return object;

@@ -34,6 +34,14 @@ std::optional<StatusError> check_preconditions(const Kind& kind, const json& obj
   return std::nullopt;
 }
 
+// Without grace left (finalizers hold the pod) there is nothing to hasten: it is deleted like any
+// other object.
+bool is_graceful(const Kind& kind, const json& object) {
+  if (kind.plural != "pods") return false;
+  return !is_deleting(object) ||
+         object.at("metadata").value("deletionGracePeriodSeconds", std::int64_t{0}) > 0;
+}
+
 // Foreground and Orphan are finalizers that the garbage collector takes off when it is done;
 // without a policy those that are there stay.
 void set_propagation(json& object, const std::string& propagation) {
@@ -98,7 +106,8 @@ Answer<DeletePlan> read_options(const ApiTarget& target, const std::string& body
     if (seconds != options.end() && !seconds->is_null()) {
       if (!seconds->is_number_integer())
         return tl::make_unexpected(internal("json: cannot unmarshal gracePeriodSeconds"));
-      plan.grace_seconds = seconds->get<std::int64_t>();
+      const auto grace = seconds->get<std::int64_t>();
+      plan.grace_seconds = grace < 0 ? 1 : grace;
     }
   }
   const bool is_known = plan.propagation.empty() || plan.propagation == "Background" ||
@@ -122,9 +131,9 @@ Answer<Object> ApiStore::remove(const ApiTarget& target, const std::string& body
 Answer<Object> ApiStore::remove(const Kind& kind, const Object& object, const DeletePlan& plan) {
   if (auto refusal = check_preconditions(kind, *object, plan))
     return tl::make_unexpected(std::move(*refusal));
-  if (kind.plural == "pods") return remove_pod(kind, object, plan);
+  if (is_graceful(kind, *object)) return remove_pod(kind, object, plan);
   json next = *object;
-  set_propagation(next, plan.propagation);
+  set_propagation(next, is_collected(kind.plural) ? plan.propagation : "Background");
   if (has_any_finalizer(next)) {
     if (!is_deleting(next)) set_deletion(next, clock_.now(), 0);
     return next == *object ? object : put(key_of(kind, *object), std::move(next));

@@ -122,6 +122,9 @@ std::string wrong_shape_of(const json& metadata) {
     if (text != metadata.end() && !text->is_null() && !text->is_string())
       return std::string{"metadata."} + field + ": must be a string";
   }
+  const auto generation = metadata.find("generation");
+  if (generation != metadata.end() && !generation->is_null() && !generation->is_number_integer())
+    return "metadata.generation: must be an integer";
   return {};
 }
 
@@ -162,6 +165,10 @@ void validate_name(const Kind& kind, const std::string& name,
 }
 
 void validate_metadata(const json& metadata, std::vector<api::FieldError>& causes) {
+  if (const auto generation = metadata.value("generation", std::int64_t{0}); generation < 0) {
+    causes.push_back({"metadata.generation", "Invalid value: " + std::to_string(generation) +
+                                                 ": must be greater than or equal to 0"});
+  }
   if (const auto labels = metadata.find("labels"); labels != metadata.end()) {
     for (const auto& [key, value] : labels->items()) {
       if (!is_qualified_name(key))
@@ -181,6 +188,32 @@ void validate_metadata(const json& metadata, std::vector<api::FieldError>& cause
   }
   const auto owners = metadata.find("ownerReferences");
   if (owners != metadata.end()) validate_owners(*owners, causes);
+}
+
+Verdict check_identity(const Kind& kind, const json& old_meta, const json& meta) {
+  const std::string ns = text_of(meta, "namespace");
+  if (!ns.empty() && ns != text_of(old_meta, "namespace")) {
+    return tl::make_unexpected(bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"));
+  }
+  const std::string name = text_of(old_meta, "name"), new_name = text_of(meta, "name");
+  if (new_name.empty()) {
+    return tl::make_unexpected(bad_request("the name of the object (" + name +
+                                           " based on URL) was undeterminable: name must be "
+                                           "provided"));
+  }
+  if (new_name != name) {
+    return tl::make_unexpected(bad_request("the name of the object (" + new_name +
+                                           ") does not match the name on the URL (" + name + ")"));
+  }
+  const std::string version = text_of(meta, "resourceVersion");
+  if (!version.empty() && !parse_revision(version)) {
+    return tl::make_unexpected(
+        internal("strconv.ParseUint: parsing \"" + version + "\": invalid syntax"));
+  }
+  if (!version.empty() && version != text_of(old_meta, "resourceVersion"))
+    return tl::make_unexpected(modified_meanwhile(kind, name));
+  return {};
 }
 
 }  // namespace pawl::local

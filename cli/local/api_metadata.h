@@ -20,5 +20,9 @@ void tidy_metadata(nlohmann::json& metadata);
 // The rules for names, labels, annotations and owners.
 void validate_name(const Kind& kind, const std::string& name, std::vector<api::FieldError>& causes);
 void validate_metadata(const nlohmann::json& metadata, std::vector<api::FieldError>& causes);
+// Refuses a patch that leads to another namespace or name or was made for another version, in the
+// order of the real server.
+Verdict check_identity(const Kind& kind, const nlohmann::json& old_metadata,
+                       const nlohmann::json& metadata);
 
 }  // namespace pawl::local

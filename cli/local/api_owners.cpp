@@ -29,6 +29,7 @@ std::optional<ObjectKey> owner_key(const json& reference, const std::string& ns)
 }
 
 void OwnerGraph::observe(const Change& change) {
+  if (!is_collected(change.key.plural)) return;
   const json& after = *change.after;
   if (change.is_deletion) {
     index(change.key, *change.before, false);

@@ -27,33 +27,6 @@ Answer<json> patched_metadata(const json& before, const json& patch) {
   return meta;
 }
 
-// Name, then the optimistic lock, then the namespace: in the order of the real server.
-Verdict check_identity(const Kind& kind, const json& old_meta, const json& meta) {
-  const std::string name = text_of(old_meta, "name"), new_name = text_of(meta, "name");
-  if (new_name.empty()) {
-    return tl::make_unexpected(bad_request("the name of the object (" + name +
-                                           " based on URL) was undeterminable: name must be "
-                                           "provided"));
-  }
-  if (new_name != name) {
-    return tl::make_unexpected(bad_request("the name of the object (" + new_name +
-                                           ") does not match the name on the URL (" + name + ")"));
-  }
-  const std::string version = text_of(meta, "resourceVersion");
-  if (!version.empty() && !parse_revision(version)) {
-    return tl::make_unexpected(
-        internal("strconv.ParseUint: parsing \"" + version + "\": invalid syntax"));
-  }
-  if (!version.empty() && version != text_of(old_meta, "resourceVersion"))
-    return tl::make_unexpected(modified_meanwhile(kind, name));
-  const std::string ns = text_of(meta, "namespace");
-  if (!ns.empty() && ns != text_of(old_meta, "namespace")) {
-    return tl::make_unexpected(bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request"));
-  }
-  return {};
-}
-
 // Gives the server's own fields back their values; what a client may not write is a cause.
 void keep_metadata(const json& old_meta, json& meta, std::vector<api::FieldError>& causes) {
   for (const char* field : {"namespace", "creationTimestamp", "generation", "resourceVersion"}) {

@@ -1,6 +1,6 @@
 // The scale subresource of TrainingJobs: spec.replicas as autoscaling/v1 sees it.
 
-#include "cli/local/api_admission.h"
+#include "cli/local/api_metadata.h"
 #include "cli/local/api_objects.h"
 #include "cli/local/api_store.h"
 #include "common/base/json.h"
@@ -42,18 +42,10 @@ Answer<Object> ApiStore::patch_scale(const ApiTarget& target, const Object& befo
   const json spec = wanted.value("spec", json());
   const json replicas = spec.is_object() ? spec.value("replicas", json(0)) : json(0);
   const bool is_count = replicas.is_number_integer() && replicas <= kInt32Max;
-  const bool has_metadata = wanted.contains("metadata") && wanted["metadata"].is_object();
-  if (!is_count || !has_metadata || !(spec.is_null() || spec.is_object()))
+  const json meta = wanted.value("metadata", json::object());
+  if (!is_count || !wrong_shape_of(meta).empty() || !(spec.is_null() || spec.is_object()))
     return tl::make_unexpected(invalid_patch("json: cannot unmarshal into Go struct Scale"));
-  const std::string name = meta_text(wanted, "name");
-  if (name != target.name) {
-    return tl::make_unexpected(bad_request("the name of the object (" + name +
-                                           ") does not match the name on the URL (" + target.name +
-                                           ")"));
-  }
-  const std::string version = meta_text(wanted, "resourceVersion");
-  if (!version.empty() && version != meta_text(*before, "resourceVersion"))
-    return tl::make_unexpected(modified_meanwhile(*target.kind, target.name));
+  PAWL_VERDICT(check_identity(*target.kind, before->at("metadata"), meta));
   json after = *before;
   after["spec"]["replicas"] = replicas;
   PAWL_ANSWER(written, change(*target.kind, before, std::move(after), false));

@@ -8,10 +8,11 @@
 // binding, optimistic locks, delete with preconditions, graceful deletion of pods, finalizers, the
 // three propagation policies, owner garbage collection; pruning, defaults and validation of our own
 // kinds. It leaves out: PUT, server-side apply, JSON and strategic patches, deletecollection,
-// sendInitialEvents, managedFields, dry runs, CEL beyond api/validate, schemas and most defaults of
-// built-in kinds, admission apart from the service account's existence, quotas, API discovery,
-// namespaces as objects (every namespace exists), one store for the Events of both groups,
-// authentication and RBAC (api_server.h has the little `pawl run` needs).
+// sendInitialEvents, managedFields (and the versions that differ in nothing else), dry runs, CEL
+// beyond api/validate, schemas and most defaults of built-in kinds, admission apart from the
+// service account's existence, quotas, API discovery, namespaces as objects (every namespace
+// exists), one store for the Events of both groups, authentication and RBAC (api_server.h has the
+// little `pawl run` needs).
 #pragma once
 
 #include <cstdint>

@@ -40,6 +40,8 @@ const Kind* find_kind_of(std::string_view api_version_text, std::string_view nam
   return nullptr;
 }
 
+bool is_collected(std::string_view plural) { return plural != "events"; }
+
 std::string qualified_plural(const Kind& kind) {
   std::string text{kind.plural};
   if (!kind.group.empty()) text.append(".").append(kind.group);

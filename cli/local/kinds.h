@@ -32,6 +32,9 @@ const std::vector<Kind>& all_kinds();
 const Kind* find_kind(std::string_view group, std::string_view version, std::string_view plural);
 // By the apiVersion ("v1", "pawl.dev/v1alpha1") and kind that objects and owner references carry.
 const Kind* find_kind_of(std::string_view api_version, std::string_view name);
+// Events have no part in garbage collection: their owners mean nothing, and no deletion of theirs
+// waits for dependents.
+bool is_collected(std::string_view plural);
 // "trainingjobs.pawl.dev", "pods": how messages name it.
 std::string qualified_plural(const Kind& kind);
 // "TrainingJob.pawl.dev", "Pod".

@@ -20,6 +20,16 @@ json lease(const std::string& name, const json& owners = nullptr) {
 
 const std::string kLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
+const std::string kEvents = "/api/v1/namespaces/default/events";
+
+json event(const std::string& name, json meta) {
+  meta["name"] = name;
+  return {{"apiVersion", "v1"},
+          {"kind", "Event"},
+          {"metadata", std::move(meta)},
+          {"involvedObject", {{"kind", "Pod"}, {"name", "a"}, {"namespace", "default"}}}};
+}
+
 std::string events_of(StoreFixture& api, const std::string& collection, std::uint64_t from) {
   kube::HttpRequest request;
   request.target = collection + "?watch=true&resourceVersion=" + std::to_string(from);
@@ -67,7 +77,7 @@ TEST_CASE("api_store: the patch that ends a deletion answers with what would hav
           "[cli]") {
   StoreFixture api;
   json object = lease("a");
-  object["metadata"]["finalizers"] = {"x/y"};
+  object["metadata"]["finalizers"] = json::array({"x/y"});
   REQUIRE(api.post(kLeases, object).code == 201);
   const Reply deleted = api.remove(kLeases + "/a");
   const auto revision = api.store.revision();
@@ -78,17 +88,125 @@ TEST_CASE("api_store: the patch that ends a deletion answers with what would hav
   CHECK_FALSE(last.body["metadata"].contains("finalizers"));
   const json event = parse_json(events_of(api, kLeases, revision));
   CHECK(event["type"] == "DELETED");
-  CHECK(event["object"]["metadata"]["finalizers"] == json{"x/y"});
+  CHECK(event["object"]["metadata"]["finalizers"] == json::array({"x/y"}));
   CHECK(event["object"]["metadata"]["resourceVersion"] == std::to_string(revision + 1));
 }
 
-TEST_CASE("api_store: nothing of a pod's deletion changes while it is under way", "[cli]") {
+TEST_CASE("api_store: the propagation of a pod's deletion is fixed only while grace is left",
+          "[cli]") {
   StoreFixture api;
   api.create_pod("a", {{"finalizers", {"x/y"}}});
-  const Reply first = api.remove(api.pods + "/a");
-  CHECK(first.body["metadata"]["deletionGracePeriodSeconds"] == 0);
-  CHECK(api.remove(api.pods + "/a", {{"propagationPolicy", "Foreground"}}).body == first.body);
-  CHECK(api.remove(api.pods + "/a", {{"gracePeriodSeconds", 0}}).body == first.body);
+  const std::string a = api.pods + "/a";
+  REQUIRE(
+      api.post(a + "/binding", {{"metadata", {{"name", "a"}}}, {"target", {{"name", "n"}}}}).code ==
+      201);
+  const Reply first = api.remove(a, {{"gracePeriodSeconds", 20}});
+  CHECK(api.remove(a, {{"propagationPolicy", "Foreground"}}).body == first.body);
+  // Less than nothing is one second.
+  const Reply hastened = api.remove(a, {{"gracePeriodSeconds", -5}});
+  CHECK(hastened.body["metadata"]["deletionGracePeriodSeconds"] == 1);
+
+  const Reply over = api.remove(a, {{"gracePeriodSeconds", 0}});
+  CHECK(over.body["metadata"]["finalizers"] == json::array({"x/y"}));
+  CHECK(api.remove(a).body == over.body);
+  CHECK(api.remove(a, {{"gracePeriodSeconds", 9}}).body == over.body);
+  for (const auto& [policy, finalizer] :
+       {std::pair{"Foreground", "foregroundDeletion"}, std::pair{"Orphan", "orphan"}}) {
+    const Reply again = api.remove(a, {{"propagationPolicy", policy}, {"gracePeriodSeconds", 9}});
+    CHECK(again.body["metadata"]["finalizers"] == json::array({"x/y", finalizer}));
+    CHECK(again.body["metadata"]["generation"] == over.body["metadata"]["generation"]);
+    CHECK(again.body["metadata"]["deletionGracePeriodSeconds"] == 0);
+  }
+}
+
+TEST_CASE("api_store: Events have no part in garbage collection", "[cli]") {
+  StoreFixture api;
+  const json job = api.post(api.jobs, StoreFixture::job("j")).body;
+  api.post(kEvents, event("a", {{"ownerReferences", json::array({owner_of(job, true)})}}));
+  json stranger = owner_of(job);
+  stranger["uid"] = "00000000-0000-4000-8000-000000000000";
+  const json both = json::array({stranger, owner_of(job)});
+  api.post(kEvents, event("b", {{"ownerReferences", both}}));
+  CHECK(api.store.collect_garbage() == 0);
+  // It blocks no owner, and is not told that its owner went.
+  REQUIRE(api.remove(api.jobs + "/j", {{"propagationPolicy", "Foreground"}}).code == 200);
+  api.collect_all();
+  CHECK(api.get(api.jobs + "/j").code == 404);
+  CHECK(api.get(kEvents + "/a").code == 200);
+  CHECK(api.get(kEvents + "/b").body["metadata"]["ownerReferences"] == both);
+  // No deletion of one waits for the collector.
+  api.post(kEvents, event("c", {{"finalizers", json::array({"orphan"})}}));
+  for (const char* policy : {"Orphan", "Foreground", "Background"}) {
+    api.post(kEvents, event("d", json::object()));
+    CHECK(api.remove(kEvents + "/d", {{"propagationPolicy", policy}}).body["status"] == "Success");
+    CHECK(api.get(kEvents + "/d").code == 404);
+  }
+  CHECK(api.remove(kEvents + "/c").code == 200);
+  CHECK(api.get(kEvents + "/c").code == 404);
+}
+
+TEST_CASE("api_store: a kind that counts no generations keeps the client's", "[cli]") {
+  StoreFixture api;
+  const auto create = [&](const json& generation) {
+    json object = lease("a");
+    object["metadata"]["generation"] = generation;
+    object["metadata"]["finalizers"] = json::array({"x/y"});
+    return api.post(kLeases, object);
+  };
+  CHECK(create(-1).code == 422);
+  CHECK(create("7").code == 400);
+  CHECK(create(7).body["metadata"]["generation"] == 7);
+  const std::string a = kLeases + "/a";
+  const json change = {{"metadata", {{"generation", 40}}}, {"spec", {{"holderIdentity", "you"}}}};
+  CHECK(api.patch(a, change).body["metadata"]["generation"] == 7);
+  CHECK(api.patch(a, {{"metadata", {{"generation", "8"}}}}).code == 422);
+  CHECK(api.remove(a).body["metadata"]["generation"] == 8);
+  api.patch(a, {{"metadata", {{"finalizers", nullptr}}}});
+  CHECK_FALSE(create(0).body["metadata"].contains("generation"));
+
+  json job = StoreFixture::job("j");
+  job["metadata"]["generation"] = -1;
+  CHECK(api.post(api.jobs, job).body["metadata"]["generation"] == 1);
+}
+
+TEST_CASE("api_store: rules are not asked about an object that breaks its schema", "[cli]") {
+  StoreFixture api;
+  REQUIRE(api.post(api.jobs, StoreFixture::job("j")).code == 201);
+  const auto fields_of = [&](const json& spec) {
+    std::vector<std::string> fields;
+    const Reply reply = api.patch(api.jobs + "/j", {{"spec", spec}});
+    for (const json& cause : reply.body["details"]["causes"]) fields.push_back(cause["field"]);
+    return fields;
+  };
+  const json no_containers = {{"spec", {{"containers", nullptr}, {"hostNetwork", true}}}};
+  CHECK(fields_of({{"template", no_containers}}) ==
+        std::vector<std::string>{"spec.template.spec.containers"});
+  CHECK(fields_of({{"replicas", "3"}, {"processesPerWorker", 2}}) ==
+        std::vector<std::string>{"spec.replicas"});
+  CHECK(fields_of({{"runtime", {{"config", json::object()}}}, {"processesPerWorker", 2}}) ==
+        std::vector<std::string>{"spec.runtime", "spec.processesPerWorker"});
+}
+
+TEST_CASE("api_store: a patch is refused for its namespace, then its name, then its version",
+          "[cli]") {
+  StoreFixture api;
+  REQUIRE(api.post(api.jobs, StoreFixture::job("j")).code == 201);
+  const std::string place =
+      "the namespace of the provided object does not match the namespace sent on the request";
+  const std::string name = "the name of the object (k) does not match the name on the URL (j)";
+  for (const char* part : {"", "/status", "/scale"}) {
+    const auto refusal = [&](const json& meta) {
+      return api.patch(api.jobs + "/j" + part, {{"metadata", meta}}).message();
+    };
+    CHECK(refusal({{"namespace", "other"}, {"name", "k"}, {"resourceVersion", "1"}}) == place);
+    CHECK(refusal({{"namespace", "other"}, {"resourceVersion", "abc"}}) == place);
+    CHECK(refusal({{"name", "k"}, {"resourceVersion", "abc"}}) == name);
+    CHECK(refusal({{"name", nullptr}}) ==
+          "the name of the object (j based on URL) was undeterminable: name must be provided");
+    CHECK(refusal({{"resourceVersion", "abc"}}) ==
+          "strconv.ParseUint: parsing \"abc\": invalid syntax");
+    CHECK(refusal({{"resourceVersion", "1"}}).starts_with("Operation cannot be fulfilled"));
+  }
 }
 
 TEST_CASE("api_store: a foreground deletion spares what another owner holds", "[cli]") {
