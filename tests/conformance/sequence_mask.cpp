@@ -66,6 +66,13 @@ bool is_ours(const std::string& plural) {
   return plural == "trainingjobs" || plural == "workergroups";
 }
 
+// "" for a step that does not leave the name to the server.
+std::string generated_prefix(const Step& step) {
+  const json body = parse_json(step.body);
+  if (!body.is_object() || !body.contains("metadata") || !body["metadata"].is_object()) return "";
+  return body["metadata"].contains("name") ? "" : body["metadata"].value("generateName", "");
+}
+
 // Sentences that clients show or branch on, and those about identity, agree to the word.
 bool is_sentence_compared(int status, const std::string& text) {
   if (status != 400 && status != 415 && status != 422 && status != 500) return true;
@@ -106,8 +113,14 @@ Mask::Mask(const std::vector<Event>& events) {
     }
     const std::string key = event.plural + "/" + name;
     if (!lives_.contains(uid)) lives_[uid] = key + "#" + std::to_string(lives[key]++);
-    versions_[revision_of(event.object)] =
-        lives_[uid] + "@" + std::to_string(versions[lives_[uid]]++);
+    const std::uint64_t revision = revision_of(event.object);
+    int& next = versions[lives_[uid]];
+    if (event.is_bookkeeping) {
+      bookkeeping_.insert(revision);
+    } else {
+      ++next;
+    }
+    versions_[revision] = lives_[uid] + "@" + std::to_string(next - 1);
   }
 }
 
@@ -123,7 +136,10 @@ std::string Mask::version_of(const std::string& revision) const {
 
 std::string Mask::rank_of(const std::string& revision) const {
   const auto end = versions_.upper_bound(std::stoull(revision));
-  return "after " + std::to_string(std::distance(versions_.begin(), end)) + " changes";
+  const auto changes = std::count_if(versions_.begin(), end, [&](const auto& version) {
+    return !bookkeeping_.contains(version.first);
+  });
+  return "after " + std::to_string(changes) + " changes";
 }
 
 std::string Mask::sentence(std::string text) const {
@@ -161,14 +177,20 @@ json Mask::object(const std::string& plural, json object) const {
   return object;
 }
 
-json Mask::status(const Reply& reply) const {
+json Mask::status(const Step& step, const Reply& reply) const {
   const json& body = reply.body;
   json masked = {{"code", body.value("code", 0)},
                  {"status", body.value("status", "")},
                  {"reason", body.value("reason", "")}};
-  const std::string text = sentence(body.value("message", ""));
-  if (is_sentence_compared(reply.status, text)) masked["message"] = text;
   json details = body.value("details", json::object());
+  std::string text = sentence(body.value("message", ""));
+  // An object that is refused has its name already, and no watch shows it.
+  const std::string name = details.value("name", ""), prefix = generated_prefix(step);
+  if (!prefix.empty() && name.starts_with(prefix)) {
+    details["name"] = prefix + "(random)";
+    replace_all(text, name, prefix + "(random)");
+  }
+  if (is_sentence_compared(reply.status, text)) masked["message"] = text;
   if (details.contains("uid")) details["uid"] = life_of(details["uid"]);
   std::set<std::string> causes;
   for (const json& cause : details.value("causes", json::array())) {
@@ -190,7 +212,7 @@ json Mask::reply(const Step& step, const Reply& reply) const {
   const std::string kind = body.is_object() ? body.value("kind", "") : "";
   const std::string plural = plural_of(step.target);
   if (kind == "Status") {
-    masked["body"] = status(reply);
+    masked["body"] = status(step, reply);
   } else if (body.is_object() && body.contains("items")) {
     masked["body"] = {{"kind", kind}, {"apiVersion", body.value("apiVersion", "")}};
     json meta = body.at("metadata");
@@ -215,8 +237,10 @@ json Mask::event(const Event& event) const {
 
 std::map<std::string, json> Mask::by_object(const std::vector<Event>& events) const {
   std::map<std::string, json> objects;
-  for (const Event& one : events)
+  for (const Event& one : events) {
+    if (bookkeeping_.contains(revision_of(one.object))) continue;
     objects[life_of(one.object.at("metadata").at("uid"))].push_back(event(one));
+  }
   return objects;
 }
 

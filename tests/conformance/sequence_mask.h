@@ -7,7 +7,8 @@
 //   - times: that they are there, because clocks differ;
 //   - names that were generated: their prefix, because they are random;
 //   - continue tokens: that they are there, because they are opaque;
-//   - managedFields: ApiStore keeps none, and nothing of ours reads them;
+//   - managedFields, and the versions of an object that differ in nothing else: ApiStore keeps
+//     none, and nothing of ours reads them;
 //   - of Kubernetes' own kinds: null, {} , [] and "", which Go types write and ApiStore does not,
 //   and
 //     the defaults that kDefaults in sequence_mask.cpp lists, which nothing of ours reads;
@@ -35,7 +36,7 @@ class Mask {
 
  private:
   nlohmann::json object(const std::string& plural, nlohmann::json object) const;
-  nlohmann::json status(const Reply& reply) const;
+  nlohmann::json status(const Step& step, const Reply& reply) const;
   std::string life_of(const std::string& uid) const;
   std::string version_of(const std::string& revision) const;
   std::string rank_of(const std::string& revision) const;
@@ -43,6 +44,7 @@ class Mask {
 
   std::map<std::string, std::string> lives_;       // by uid
   std::map<std::uint64_t, std::string> versions_;  // by revision
+  std::set<std::uint64_t> bookkeeping_;            // revisions that are no versions of their own
   std::map<std::string, std::string> generated_;   // name → prefix
 };
 

@@ -53,6 +53,12 @@ class Lines {
   std::string rest_;
 };
 
+json without_bookkeeping(json object) {
+  object["metadata"].erase("managedFields");
+  object["metadata"].erase("resourceVersion");
+  return object;
+}
+
 std::string name_in(const json& object) { return object.at("metadata").value("name", ""); }
 
 }  // namespace
@@ -95,9 +101,14 @@ void SequenceServer::open(const std::string& plural) {
 void SequenceServer::take(const std::string& plural, std::string_view line) {
   json event = parse_json(line);
   if (!event.is_object() || event["type"] == "BOOKMARK") return;
-  const std::string ns = event["object"]["metadata"].value("namespace", "");
+  const json& meta = event["object"]["metadata"];
+  const std::string ns = meta.value("namespace", ""), uid = meta.value("uid", "");
+  json content = without_bookkeeping(event["object"]);
   const std::lock_guard lock(mutex_);
-  events_[ns].push_back({plural, event["type"], std::move(event["object"])});
+  json& newest = newest_[uid];
+  const bool is_bookkeeping = event["type"] == "MODIFIED" && newest == content;
+  newest = std::move(content);
+  events_[ns].push_back({plural, event["type"], std::move(event["object"]), is_bookkeeping});
   changed_.notify_all();
 }
 
@@ -129,8 +140,10 @@ std::vector<Event> SequenceServer::events(const std::string& ns) {
 
 bool SequenceServer::wait_for_events(const std::string& ns, std::size_t count) {
   std::unique_lock lock(mutex_);
-  const bool is_there =
-      changed_.wait_for(lock, kPatience, [&] { return events_[ns].size() >= count; });
+  const bool is_there = changed_.wait_for(lock, kPatience, [&] {
+    const auto seen = std::ranges::count(events_[ns], false, &Event::is_bookkeeping);
+    return static_cast<std::size_t>(seen) >= count;
+  });
   REQUIRE(open_streams_ == static_cast<int>(sequence_kinds().size()));
   return is_there;
 }

@@ -43,6 +43,7 @@ class SequenceServer {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::vector<Event>> events_;  // by namespace
+  std::map<std::string, nlohmann::json> newest_;      // what an object is now, by uid
   int open_streams_ = 0;
 };
 

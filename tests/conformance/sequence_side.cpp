@@ -114,7 +114,9 @@ void Side::remember(const Step& step, const Reply& reply) {
 
 std::vector<Event> Side::replay(const Replay& replay) {
   std::vector<Event> before = events();
-  std::erase_if(before, [&](const Event& event) { return event.plural != replay.plural; });
+  std::erase_if(before, [&](const Event& event) {
+    return event.plural != replay.plural || event.is_bookkeeping;
+  });
   const std::size_t from = std::min(replay.from, before.size());
   // From before the first event: where the namespace was still empty.
   const std::uint64_t version =

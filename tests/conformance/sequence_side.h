@@ -19,6 +19,7 @@ struct Reply {
 struct Event {
   std::string plural, type;
   nlohmann::json object;
+  bool is_bookkeeping = false;  // nothing but managedFields changed
 };
 
 // A watch over what has happened already.
