@@ -39,7 +39,10 @@ bool is_record_lost(const Pass& pass) {
   if (pass.group != nullptr) return pass.group->spec.attempt > attempt;
   // Its pods may be gone with it: the status still tells of them. The same attempt must not begin
   // again, because a new record counts its generations from 1.
-  const bool has_run = !pass.pods.current.empty() || pass.job.status.replicas > 0;
+  const TrainingJobStatus& status = pass.job.status;
+  const bool has_failed = status.last_failure && status.last_failure->attempt == attempt;
+  const bool has_run = !pass.pods.current.empty() || status.replicas > 0 ||
+                       is_true(status, condition::kRunning) || has_failed;
   return pass.seen.group == nullptr && has_run;
 }
 

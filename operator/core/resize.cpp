@@ -17,6 +17,12 @@ bool can_resize(const Pass& pass) {
   const WorkerGroupSpec& spec = pass.group->spec;
   if (pass.report == nullptr || pass.group->meta.deletion_time) return false;
   if (!spec.has_successors || spec.is_stopping) return false;
+  const auto lives = [&](const Worker& worker) {
+    return pass.is_member(worker.pod->meta.uid) && outcome_of(*worker.pod) == Outcome::kNone;
+  };
+  if (std::ranges::none_of(pass.pods.current, lives) &&
+      std::ranges::none_of(pass.pods.leaving, lives))
+    return false;
   // Another pod must be what the others are.
   return pod_hash(pass) == spec.pod_hash;
 }

@@ -179,8 +179,7 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     const char* word = "/status/containerStatuses/0/state/terminated/message";
     const bool was_member = std::ranges::any_of(
         before->status.members, [&](const api::Member& one) { return one.ref.uid == old->uid; });
-    const auto words =
-        api::decode_termination(lost != nullptr ? text_at_pointer(*lost, word) : "");
+    const auto words = api::decode_termination(lost != nullptr ? text_at_pointer(*lost, word) : "");
     if (words && (was_member || words->cause != "Victim"))
       fail("I33", what + ", which says why it has ended");
     const std::string& uid = after->meta.owners.front().uid;

@@ -24,8 +24,6 @@ const Course& Training::course(const std::string& job_uid) {
 void Training::enter(const std::string& job_uid, const channel::Welcome& welcome, Rank& rank) {
   const Key key{job_uid, welcome.attempt, welcome.generation};
   Gang& gang = gangs_[key];
-  // Who takes away record, pods and status at once makes the attempts begin again.
-  if (gang.is_over && gang.ranks.empty() && truth_.jobs[job_uid].was_status_cut) gang = {};
   if (gang.is_over) return;
   gang.world_size = welcome.world_size;
   gang.step = gang.start_step = welcome.start_step;

@@ -219,7 +219,22 @@ TEST_CASE("resize: a gang that cannot go on from memory begins again", "[core][I
     world.set_spec([](auto& spec) { spec.strategy = api::Strategy::kRecreateAll; });
     world.settle();
   }
+  SECTION("nobody is left of it") {
+    world.delete_pod(0);
+    world.delete_pod(1);
+    world.finish_terminating();
+  }
   scale(world, 3);
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 2 counted 0 free 1 ready 3/3 live 3 Resized=1");
+}
+
+TEST_CASE("resize: pods and record are taken away: another attempt, whatever the status says",
+          "[core][I34]") {
+  World world = World::training(2);
+  world.pods.clear();
+  world.group.reset();
+  world.job.status.replicas = world.job.status.ready_replicas = 0;
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 2);
 }
