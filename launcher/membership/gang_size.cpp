@@ -177,6 +177,7 @@ bool Gang::may_lead(const Joiner& joiner) const {
 void Gang::hand_over() {
   if (!writer_.is_free() || !ctx_.is_leader() || is_publishing()) return;
   if (ctx_.record->spec.is_stopping || is_superseded() || has_later_gang()) return;
+  if (!joiners_.at(kSelfPeer).is_leaving && is_almost_through()) return;
   const Joiner* next_leader = heir();
   if (next_leader == nullptr) return;
   const Join& join = next_leader->join;
