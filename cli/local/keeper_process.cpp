@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -158,13 +160,21 @@ class KeeperProcess {
   // meet it.
   void kill_strays(pid_t main, const std::string& id) {
     const std::string mark = std::string{api::kEnvPodUid} + "=" + id;
+    std::set<pid_t> ended;  // none is reaped in here, so each keeps its number
     for (int round = 0; round < kKillRounds; ++round) {
       bool is_clean = true;
       for (const ProcessInfo& info : descendants_of(::getpid())) {
-        if (info.pid == main || info.is_zombie) continue;
-        if (info.session != main && !has_environment(info.pid, mark)) continue;
-        ::kill(info.pid, SIGKILL);
-        is_clean = false;
+        if (info.pid == main) continue;
+        if (info.is_zombie) {
+          // It may have forked after /proc was listed: what it left is in the next list.
+          is_clean = is_clean && !ended.insert(info.pid).second;
+          continue;
+        }
+        const auto is_ours =
+            info.session == main ? std::optional{true} : has_environment(info.pid, mark);
+        if (is_ours == false) continue;
+        is_clean = false;  // also where it cannot be said yet whose it is
+        if (is_ours == true) ::kill(info.pid, SIGKILL);
       }
       if (is_clean) return;
       ::poll(nullptr, 0, kKillPauseMs);

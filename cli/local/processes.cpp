@@ -18,20 +18,34 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// "pid (name) S ppid pgrp session …"; the name may hold anything, so reading starts behind its last
-// parenthesis.
-std::optional<ProcessInfo> read_process(pid_t pid) {
+// The fields of /proc/PID/stat by their numbers in proc(5), from 3 on: the name before them may
+// hold anything, so reading starts behind its last parenthesis.
+std::vector<std::string> stat_fields(pid_t pid) {
   const std::string line = read_file("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields{line.substr(name_end + 1)};
-  ProcessInfo info;
-  char run_state = '?';
-  pid_t group = 0;
-  info.pid = pid;
-  if (!(fields >> run_state >> info.parent >> group >> info.session)) return std::nullopt;
-  info.is_zombie = run_state == 'Z';
-  return info;
+  if (name_end == std::string::npos) return {};
+  std::istringstream rest{line.substr(name_end + 1)};
+  std::vector<std::string> fields = {"", std::to_string(pid), ""};
+  for (std::string field; rest >> field;) fields.push_back(field);
+  return fields;
+}
+
+std::optional<ProcessInfo> read_process(pid_t pid) {
+  constexpr std::size_t kState = 3, kParent = 4, kSession = 6;
+  const auto fields = stat_fields(pid);
+  if (fields.size() <= kSession) return std::nullopt;
+  return ProcessInfo{pid, std::stoi(fields[kParent]), std::stoi(fields[kSession]),
+                     fields[kState] == "Z"};
+}
+
+// Started with none, which is not the same as showing none: in the middle of exec and of its end a
+// process has no memory to show. Exec sets the end of its environment to the beginning before it
+// knows better, and the end of the code after both (Linux, load_elf_binary).
+bool has_no_environment(pid_t pid) {
+  constexpr std::size_t kCodeEnd = 27, kEnvironmentStart = 50, kEnvironmentEnd = 51;
+  const auto fields = stat_fields(pid);
+  return fields.size() > kEnvironmentEnd && fields[kCodeEnd] != "0" &&
+         fields[kEnvironmentEnd] == fields[kEnvironmentStart];
 }
 
 struct CloseFolder {
@@ -71,8 +85,9 @@ std::vector<ProcessInfo> descendants_of(pid_t ancestor) {
   return found;
 }
 
-bool has_environment(pid_t pid, const std::string& entry) {
+std::optional<bool> has_environment(pid_t pid, const std::string& entry) {
   const std::string all = read_file("/proc/" + std::to_string(pid) + "/environ");
+  if (all.empty() && !has_no_environment(pid)) return std::nullopt;
   for (std::size_t place = all.find(entry); place != std::string::npos;
        place = all.find(entry, place + 1)) {
     const bool is_start = place == 0 || all[place - 1] == '\0';

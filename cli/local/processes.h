@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct ProcessInfo {
 std::vector<ProcessInfo> list_processes();
 // All processes below `ancestor`, without itself.
 std::vector<ProcessInfo> descendants_of(pid_t ancestor);
-// Whether the process was started with exactly this "NAME=value".
-bool has_environment(pid_t pid, const std::string& entry);
+// Whether the process was started with exactly this "NAME=value". Nothing while that cannot be
+// said: in the middle of exec, of its end, or when it is gone.
+std::optional<bool> has_environment(pid_t pid, const std::string& entry);
 
 }  // namespace pawl::local

@@ -36,7 +36,7 @@ std::optional<std::string> strike(const Chaos& chaos, const Observer& observer,
   const auto processes = local::descendants_of(*launcher);
   const auto victim =
       std::find_if(processes.begin(), processes.end(), [&](const local::ProcessInfo& info) {
-        return info.parent == *launcher && local::has_environment(info.pid, mark);
+        return info.parent == *launcher && local::has_environment(info.pid, mark) == true;
       });
   if (victim == processes.end() || ::kill(victim->pid, SIGKILL) != 0) return std::nullopt;
   return "! chaos: kill -9 of rank " + std::to_string(chaos.rank) + " (process " +

@@ -74,7 +74,8 @@ struct Run {
   std::vector<pid_t> marked_processes() const {
     std::vector<pid_t> found;
     for (const ProcessInfo& info : list_processes()) {
-      if (!info.is_zombie && has_environment(info.pid, "MARK=" + mark)) found.push_back(info.pid);
+      if (!info.is_zombie && has_environment(info.pid, "MARK=" + mark) == true)
+        found.push_back(info.pid);
     }
     return found;
   }
