@@ -110,6 +110,7 @@ class Gang {
   void give_up_after_deadline();
   bool is_reforming() const;  // until the new generation runs
   void note_first_step(std::int64_t step);
+  NextStart start_by_reports() const;
   std::optional<NextStart> best_start();
   std::vector<ParkedReport> reports() const;  // of those who are parked
   bool is_all_accounted() const;

@@ -159,11 +159,15 @@ void Gang::give_up_after_deadline() {
                  first_silent);
 }
 
-// Of what is held and what is stored.
-std::optional<NextStart> Gang::best_start() {
+NextStart Gang::start_by_reports() const {
   const api::WorkerGroupStatus& status = ctx_.record->status;
   const GenerationStart newest{status.generation, status.base_generation, status.start_step};
-  const NextStart start = next_start(newest, reports(), is_all_accounted());
+  return next_start(newest, reports(), is_all_accounted());
+}
+
+// Of what is held and what is stored.
+std::optional<NextStart> Gang::best_start() {
+  const NextStart start = start_by_reports();
   if (start.source == Source::kMemory) return start;
   // What is being stored or published may be the newest that there is.
   const bool is_writing =

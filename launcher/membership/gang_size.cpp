@@ -116,11 +116,7 @@ void Gang::drop_unwanted() {
 }
 
 // Without those who are not heard.
-bool Gang::is_start_known() const {
-  const api::WorkerGroupStatus& status = ctx_.record->status;
-  const GenerationStart newest{status.generation, status.base_generation, status.start_step};
-  return next_start(newest, reports(), is_all_accounted()).source != Source::kWait;
-}
+bool Gang::is_start_known() const { return start_by_reports().source != Source::kWait; }
 
 // Once the gang has made a step without them, and not before: then all others hold the state.
 void Gang::release_unwanted() {

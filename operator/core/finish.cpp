@@ -88,8 +88,6 @@ bool is_rank0_enough(const Pass& pass) {
   return pass.job.spec.success_policy == SuccessPolicy::kRank0;
 }
 
-}  // namespace
-
 bool has_member_in(const Pass& pass, int slot) {
   return std::ranges::find(pass.report->members, slot, &Member::slot) != pass.report->members.end();
 }
@@ -100,6 +98,8 @@ bool has_leaving_member(const Pass& pass) {
     return pass.is_member(worker.pod->meta.uid) && outcome_of(*worker.pod) != Outcome::kSucceeded;
   });
 }
+
+}  // namespace
 
 bool has_succeeded(const Pass& pass) {
   if (is_rank0_enough(pass)) return pass.job.status.attempt > 0 && has_rank0_succeeded(pass);

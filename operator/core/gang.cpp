@@ -94,10 +94,10 @@ WorkerGroupSpec record(const Pass& pass) {
   return stands ? pass.group->spec : group_spec(pass);
 }
 
-// UIDs go into the record when the whole wave is there: one write, and no gang starts in part. The
-// status tells of the pods before that: of a gang that may run, something is left to see when
-// somebody has deleted its record and its pods. How often it reports may change later, and what the
-// failure policy allows.
+// UIDs go into the record when the whole wave is there: one write, and no gang starts in part; one
+// that runs is told of whoever is there. The status tells of the pods before that: of a gang that
+// may run, something is left to see when somebody has deleted its record and its pods. How often it
+// reports may change later, and what the failure policy allows.
 void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
   WorkerGroupSpec filled = spec;
   filled.report_seconds = pass.policy.report_seconds;

@@ -184,7 +184,7 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
       fail("I33", what + ", which says why it has ended");
     const std::string& uid = after->meta.owners.front().uid;
     const bool has_cause =
-        truth_.of(uid, after->spec.attempt).is_any() || truth_.jobs[uid].edits > 0;
+        truth_.of(uid, after->spec.attempt).is_any() || truth_.is_resized(uid, after->spec.attempt);
     if (!has_cause) fail("I33", what + ", but nothing happened");
   }
 }

@@ -128,7 +128,8 @@ void Oracles::o07_restarts_have_causes(const JobWrite& write) {
     return;
   }
   // Another size may meet a gang in the moment when it is through.
-  const bool is_change = cause == core::cause::kRetry && write.truth.edits > 0;
+  const bool is_change =
+      cause == core::cause::kRetry && truth_.is_resized(write.after.meta.uid, before.attempt);
   if (!truth.is_any() && !is_change) return fail("O7", which + ", but nothing happened to it");
   const int excuses = truth.disruptions + truth.records + truth.noise + truth.retries;
   if (truth.faults > 0 && excuses == 0) fail("O7", which + " was not counted, but it is a fault");

@@ -98,6 +98,7 @@ void People::set_replicas(const std::string& name, int replicas) {
   if (found.is_null()) return;
   engine_.trace("the user scales " + name + " to " + std::to_string(replicas));
   ++truth_.jobs[found["metadata"]["uid"]].edits;
+  ++truth_of(found)->sizes;
   patch(Actor::kUser, kTrainingJobs, name, {{"spec", {{"replicas", replicas}}}});
 }
 

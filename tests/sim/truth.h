@@ -18,6 +18,7 @@ struct AttemptTruth {
   int disruptions = 0;  // the cluster or a person took a pod or a node away
   int records = 0;      // somebody deleted the record, or a status
   int noise = 0;        // networks and clocks: may look like anything
+  int sizes = 0;        // the user asked for another size; no cause of a loss by itself
   bool is_any() const { return faults + fatal + retries + disruptions + records + noise > 0; }
 };
 
@@ -35,6 +36,10 @@ struct Truth {
   // still, or whose streams have frozen.
   std::chrono::milliseconds blind{0};
   std::string overstayed;  // a pod whose launcher knows of a newer attempt and goes on all the same
+  // The operator may begin an attempt with the size that it saw before.
+  bool is_resized(const std::string& job_uid, std::int64_t attempt) {
+    return of(job_uid, attempt).sizes + of(job_uid, attempt - 1).sizes > 0;
+  }
   AttemptTruth& of(const std::string& job_uid, std::int64_t attempt) {
     return jobs[job_uid].attempts[attempt];
   }
