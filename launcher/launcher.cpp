@@ -188,7 +188,7 @@ int Launcher::run() {
     record_->on_tick();
     hub_->on_tick();
     supervisor_->on_tick();
-    feed(Tick{});
+    feed(look_at_processes());
   }
   hub_->finish(kFinishMax);
   log_.info("launcher_ends", {{"pod", settings_.worker.pod}, {"exit_code", *exit_code_}});

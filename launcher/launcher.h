@@ -53,6 +53,7 @@ class Launcher {
   std::string peer_token() const;
 
   void perform(const membership::Action& action);
+  membership::Tick look_at_processes() const;
   void act(const membership::ReadRecord& read) { record_->read(read.id); }
   void act(const membership::WatchRecord& watch) { record_->watch(watch.is_on); }
   void act(const membership::WriteStatus& write) { record_->write(write); }

@@ -110,9 +110,11 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
       error_folder_.empty() ? "" : error_folder_ + "/" + std::to_string(local_rank) + ".json";
   Status started;
   if (channel) {
-    const ProcessPlace place{local_rank, channel->get(), error_file, placement};
+    const int socket = channel->socket.get(), pulse = channel->pulse.get();
+    const ProcessPlace place{local_rank, socket, pulse, error_file, placement};
     started = supervisor_->start(
-        local_rank, SpawnOptions{settings_.command, process_env(settings_, place), channel->get()},
+        local_rank,
+        SpawnOptions{settings_.command, process_env(settings_, place), {socket, pulse}},
         error_file);
   } else {
     started = tl::make_unexpected(channel.error());
@@ -124,6 +126,23 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
   feed(ProcessExited{.local_rank = local_rank,
                      .exit_code = is_final ? api::kExitFatal : api::kExitUser,
                      .message = started.error().message});
+}
+
+Tick Launcher::look_at_processes() const {
+  Tick tick;
+  for (int i = 0; i < settings_.worker.processes; ++i) {
+    const api::PulsePage* page = channels_->pulse(i);
+    const auto state = supervisor_->state_of(i);
+    if (page == nullptr || !state) continue;
+    const auto phase = static_cast<api::Phase>(page->phase.load(std::memory_order_relaxed));
+    tick.pulses.push_back({.local_rank = i,
+                           .state = *state,
+                           .beats = page->beats.load(std::memory_order_acquire),
+                           .phase = phase,
+                           .step = page->step.load(std::memory_order_relaxed),
+                           .usual = api::usual_time(*page, phase)});
+  }
+  return tick;
 }
 
 void Launcher::act(const TellProcess& tell) {

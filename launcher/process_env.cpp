@@ -25,6 +25,7 @@ std::map<std::string, std::string> process_env(const Settings& settings,
     set(api::kEnvCheckpointKeep, worker.checkpoint->keep);
   }
   set(api::kEnvChannelFd, place.channel_fd);
+  set(api::kEnvPulseFd, place.pulse_fd);
   set("LOCAL_RANK", place.local_rank);
   set("LOCAL_WORLD_SIZE", worker.processes);
   // As torchrun: more than one process on a host must not each take all cores, unless the user says

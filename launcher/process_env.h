@@ -1,5 +1,5 @@
-// The environment of one training process: what the pod has, torchrun's variables, the channel.
-// Pure.
+// The environment of one training process: what the pod has, torchrun's variables, the channel,
+// the pulse. Pure.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace pawl::launcher {
 
 struct ProcessPlace {
   int local_rank = 0;
-  int channel_fd = -1;
+  int channel_fd = -1, pulse_fd = -1;
   std::string error_file;  // "": no writable place was found
   std::optional<membership::Placement>
       placement;  // none: a Native process, which hears its rank in Welcome

@@ -1,11 +1,14 @@
 """From the death of a training process to the next new step, beside torchrun on the same model.
 
 Ours is `pawl run` of examples/gpt-text.yaml with four workers: one training process is killed with SIGKILL, again and
-again, then whole pods (the launcher, and with it its processes), then the pod of the leading launcher; who leads logs the
-first confirmed step of the next generation. Theirs is
+again, then one is stopped with SIGSTOP, then whole pods are killed (the launcher, and with it its processes), then the
+pod of the leading launcher; who leads logs the first confirmed step of the next generation. Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
-to the first step that they make, though nothing of the steps before is kept. PAWL_TORCH_PYTHON names a Python that has
-torch.
+to the first step that they make, though nothing of the steps before is kept; one that is stopped is waited for a minute.
+PAWL_TORCH_PYTHON names a Python that has torch.
+
+PAWL_CALM_MINUTES=30 also runs four workers that long, undisturbed but for a program that uses all processors, and counts
+who was taken for lost.
 """
 
 import json
@@ -93,9 +96,9 @@ class Ours:
         steps = re.findall(r"\s(\d+)/1000000\s", pathlib.Path(self.output.name).read_text())
         return int(steps[-1]) if steps else 0
 
-    def kill(self, slot):
-        """Seconds from the kill to the first step after it, and the confirmed steps that were made again."""
-        return self.strike(next(pid for pid, found in processes("pawl-train") if slot_of(found) == slot))
+    def kill(self, slot, number=signal.SIGKILL):
+        """Seconds from the signal to the first step after it, and the confirmed steps that were made again."""
+        return self.strike(next(pid for pid, found in processes("pawl-train") if slot_of(found) == slot), number)
 
     def kill_pod(self, is_leader):
         """The same for a launcher, which takes its processes along; its pod is replaced."""
@@ -105,10 +108,10 @@ class Ours:
                 return self.strike(parent_of(pid))
         raise SystemExit("recovery: no such pod")
 
-    def strike(self, pid):
+    def strike(self, pid, number=signal.SIGKILL):
         known = len(events(self.folder, "generation_runs"))
         start = time.time()
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
         runs = wait_for("new generation", lambda: events(self.folder, "generation_runs")[known:])
         # What a leader had confirmed that is gone, all others had applied.
         known_steps = [int(re.search(pattern, text).group(1))
@@ -147,15 +150,47 @@ class Theirs:
         first = wait_for("step of torchrun", lambda: [at for at, step in self.steps() if at > start and step == 1])
         return first[0] - start
 
+    def stop(self):
+        """Seconds until it goes on without one that is stopped; None if it does not within a minute."""
+        victims = subprocess.run(["pgrep", "-P", str(self.process.pid)], text=True, capture_output=True).stdout.split()
+        os.kill(int(victims[-1]), signal.SIGSTOP)
+        start = time.time()
+        time.sleep(2)  # what was under way
+        known = len(self.steps())
+        while time.time() < start + 60:
+            if len(self.steps()) > known:
+                return self.steps()[known][0] - start
+            time.sleep(0.1)
+        return None
+
     def close(self):
         self.process.terminate()
         self.process.wait(60)
 
 
+def calm(text, minutes):
+    """Who was taken for lost, and generations beside the first, in a run that nobody disturbs but a CPU hog."""
+    hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run = Ours(text, folder)
+            deadline = time.time() + 60 * minutes
+            while time.time() < deadline:
+                run.step()
+                time.sleep(1)
+            run.close()
+            wrong = sum(len(events(run.folder, name)) for name in ("process_lost", "member_lost"))
+            return wrong + len(events(run.folder, "generation_runs")) - 1
+    finally:
+        for hog in hogs:
+            hog.kill()
+
+
 def measure(is_smoke):
     text, python = text_path(), torch_python()
     rounds = 1 if is_smoke else 7
-    mine, rank0, pods, leaders, peer, redone = [], [], [], [], [], 0
+    mine, rank0, stopped, pods, leaders, peer, redone = [], [], [], [], [], [], 0
+    peer_stopped, false_positives = None, None
     # One after the other: each has the machine for itself.
     with tempfile.TemporaryDirectory() as folder:
         run = Ours(text, folder)
@@ -167,6 +202,11 @@ def measure(is_smoke):
         for _ in range(rounds):
             seconds, again = run.kill(0)
             rank0.append(seconds)
+            redone += again
+            time.sleep(1)
+        for number in range(rounds):
+            seconds, again = run.kill(number % WORKERS, signal.SIGSTOP)
+            stopped.append(seconds)
             redone += again
             time.sleep(1)
         for number in range(2 * rounds):
@@ -181,17 +221,24 @@ def measure(is_smoke):
             for _ in range(rounds):
                 peer.append(run.kill())
                 time.sleep(2)
+            peer_stopped = run.stop()
             run.close()
-    later = ["sigstop_s", "grow_pause_s", "torchft_kill_s", "writes_per_change", "false_positives"]
+    minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
+    if minutes:
+        false_positives = calm(text, minutes)
+    later = ["grow_pause_s", "torchft_kill_s", "writes_per_change"]
     why = "null keys: come with the parts that they measure"
     if not peer:
         why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
     return {"kill_s": round(statistics.median(mine), 3), "kill_all_s": [round(value, 3) for value in mine],
             "kill_rank0_s": round(statistics.median(rank0), 3), "kill_rank0_all_s": [round(v, 3) for v in rank0],
+            "sigstop_s": round(statistics.median(stopped), 3), "sigstop_all_s": [round(v, 3) for v in stopped],
             "pod_s": round(statistics.median(pods), 3), "pod_all_s": [round(value, 3) for value in pods],
             "leader_s": round(statistics.median(leaders), 3), "leader_all_s": [round(value, 3) for value in leaders],
             "steps_redone": redone,
             "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,
             "torchrun_all_s": [round(value, 3) for value in peer],
+            "torchrun_sigstop_s": round(peer_stopped, 3) if peer_stopped else None,
+            "false_positives": false_positives, "calm_minutes": minutes,
             **{key: None for key in later},
             "why": why}

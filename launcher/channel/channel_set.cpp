@@ -21,8 +21,22 @@ ChannelSet::~ChannelSet() {
   }
 }
 
-Result<os::Fd> ChannelSet::open(int local_rank) {
+namespace {
+
+// Nobody may shrink it while it is mapped here.
+Result<os::Fd> make_memory(const char* name, std::uint64_t bytes) {
+  PAWL_TRY(memory, os::create_memfd(name, bytes));
+  if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return fail(Code::kIo, "sealing shared memory: " + os::errno_text());
+  return memory;
+}
+
+}  // namespace
+
+Result<ChannelSet::Inherited> ChannelSet::open(int local_rank) {
   PAWL_TRY(ends, os::seqpacket_pair());
+  PAWL_TRY(page, make_memory("pawl-pulse", sizeof(api::PulsePage)));
+  PAWL_TRY(pulse, os::SharedMemory::map(page.get(), sizeof(api::PulsePage)));
   // Only our end: a process that does not read must not stop the launcher.
   PAWL_TRY_VOID(os::set_nonblocking(ends.first.get(), true));
   Channel& one = channels_[local_rank];
@@ -30,8 +44,15 @@ Result<os::Fd> ChannelSet::open(int local_rank) {
   if (one.socket.is_open()) poller_.remove(one.socket.get());
   one = Channel{};
   one.socket = std::move(ends.first);
+  one.pulse = std::move(pulse);
   poller_.add(one.socket.get(), EPOLLIN, [this, local_rank](std::uint32_t) { drain(local_rank); });
-  return std::move(ends.second);
+  return Inherited{std::move(ends.second), std::move(page)};
+}
+
+const api::PulsePage* ChannelSet::pulse(int local_rank) const {
+  const auto found = channels_.find(local_rank);
+  if (found == channels_.end() || found->second.pulse.bytes().empty()) return nullptr;
+  return reinterpret_cast<const api::PulsePage*>(found->second.pulse.bytes().data());
 }
 
 Status ChannelSet::send(int local_rank, const channel::ToProcess& message) {
@@ -87,11 +108,9 @@ void ChannelSet::give_buffers(int local_rank, std::uint64_t bytes) {
   Channel& one = channels_[local_rank];
   std::vector<int> fds;
   for (os::Fd& buffer : one.buffers) {
-    auto memory = os::create_memfd("pawl-checkpoint", bytes);
-    // Nobody may shrink it while the writer has it mapped.
-    if (!memory || ::fcntl(memory->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
-      log_.error("buffers_failed", {{"rank", local_rank},
-                                    {"error", memory ? os::errno_text() : memory.error().message}});
+    auto memory = make_memory("pawl-checkpoint", bytes);
+    if (!memory) {
+      log_.error("buffers_failed", {{"rank", local_rank}, {"error", memory.error().message}});
       return;
     }
     buffer = std::move(*memory);

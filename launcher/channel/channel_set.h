@@ -1,5 +1,6 @@
-// The local processes' sockets and checkpoint buffers: decodes what they say, hands out two shared
-// memory buffers each, keeps those after the process is gone. Owner thread only, driven by Poller.
+// The local processes' sockets, checkpoint buffers and pulses: decodes what they say, hands out two
+// shared memory buffers each, keeps those after the process is gone. Owner thread only, driven by
+// Poller.
 #pragma once
 
 #include <array>
@@ -10,8 +11,10 @@
 #include <vector>
 
 #include "common/api/channel.h"
+#include "common/api/pulse.h"
 #include "common/base/log.h"
 #include "common/os/fd.h"
+#include "common/os/shared_memory.h"
 #include "launcher/loop/poller.h"
 
 namespace pawl::launcher {
@@ -22,12 +25,17 @@ class ChannelSet {
   ChannelSet(Poller& poller, Log& log, OnMessage on_message);
   ~ChannelSet();
 
-  // The end for the process to inherit; close it after the start.
-  Result<os::Fd> open(int local_rank);
+  struct Inherited {
+    os::Fd socket, pulse;
+  };
+  // For the process to inherit; close them after the start.
+  Result<Inherited> open(int local_rank);
   // NotFound when the process has hung up, which its exit will tell.
   Status send(int local_rank, const api::channel::ToProcess& message);
   // Reads everything that is there, also after the process ended.
   void drain(int local_rank);
+  // Null before open().
+  const api::PulsePage* pulse(int local_rank) const;
   // A duplicate of the buffer's descriptor for the writer thread; Invalid for a buffer or length
   // that was never given.
   Result<os::Fd> buffer(int local_rank, int index, std::uint64_t bytes) const;
@@ -35,6 +43,7 @@ class ChannelSet {
  private:
   struct Channel {
     os::Fd socket;
+    os::SharedMemory pulse;
     std::array<os::Fd, 2> buffers;
     std::uint64_t buffer_bytes = 0;
   };

@@ -3,6 +3,7 @@
 // decides nothing; each action that has an answer names the input that brings it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/api/channel.h"
+#include "common/api/pulse.h"
 #include "common/api/types.h"
 #include "common/base/clock.h"
 #include "launcher/membership/message.h"
@@ -80,7 +82,22 @@ struct PublishDone {
   std::string error;
 };
 struct TerminationAsked {};  // SIGTERM or SIGINT
-struct Tick {};
+enum class RunState {
+  kRuns,
+  kStopped,  // by SIGSTOP or the like
+  kTraced    // a debugger holds it
+};
+struct ProcessPulse {  // common/api/pulse.h; `beats` is 0 where it does not use it
+  int local_rank = 0;
+  RunState state = RunState::kRuns;
+  std::uint64_t beats = 0;
+  api::Phase phase = api::Phase::kOther;
+  std::int64_t step = 0;
+  std::chrono::microseconds usual{0};  // between two beats of this phase; 0: not known
+};
+struct Tick {
+  std::vector<ProcessPulse> pulses;  // of those that run
+};
 
 using Input = std::variant<RecordSeen, RecordGone, WriteDone, PeerUp, PeerDown, PeerSaid,
                            ProcessSaid, ProcessExited, CheckpointSelected, ShardWritten,

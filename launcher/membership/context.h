@@ -42,8 +42,12 @@ struct Timings {
   std::chrono::milliseconds kill_grace{5'000};   // from TERM to KILL
   std::chrono::milliseconds goodbye_max{10'000};
   std::chrono::milliseconds culprit_wait{1'000};  // a victim's report may come before the culprit's
+  // Without a beat of a process (pulse.h): at least so long, and so many times what is usual in its
+  // phase; before that is known, hang_first. Stopped by a signal: hang_min in every phase.
+  std::chrono::milliseconds hang_min{1'500}, hang_first{600'000};
+  int hang_factor = 5;
   // Until a process parks. What it computes between two collectives may take long, and killing it
-  // costs its state; one that hangs is found by other means.
+  // costs its state; one that hangs is found by its pulse.
   std::chrono::milliseconds park_max{30'000};
   std::chrono::milliseconds reform_max{120'000};  // then the attempt ends instead
   // Until the record tells of a launcher that is lost, and until a gang that is to stop goes

@@ -30,7 +30,8 @@ class Member {
   void on_tick();
   // After every input.
   void decide();
-  void forgive_silence() { link_.forgive_silence(); }
+  void on_pulses(const std::vector<ProcessPulse>& pulses);
+  void forgive_silence();
 
   // Everything here is done: the code to exit with.
   std::optional<int> exit_code() const { return is_through_ ? exit_code_ : std::nullopt; }
@@ -45,6 +46,9 @@ class Member {
     Holding held;                  // of a process at rest
     std::int64_t welcomed_in = 0;  // the newest generation, this process or one that it replaced
     std::string killed_why;        // by us
+    ProcessPulse pulse;            // the last one
+    // Until when its pulse changed, and until when it was not seen stopped.
+    SteadyPoint moved_at{}, ran_at{};
     std::optional<int> exit_code;
     std::optional<api::channel::Hello> hello;
   };
@@ -63,12 +67,16 @@ class Member {
     bool is_orphan = false;
   };
 
+  // member_hang.cpp
+  Process new_process() const;
+  std::optional<std::string> hang_of(const Process& process) const;
   void on_commit(const Commit& commit);
   void on_parked(int local_rank, const api::channel::Parked& parked);
   void on_park(const Park& park);
   void drive_parking();
   void tell_parked();
   bool can_outlive(const ProcessExited& exited) const;
+  void kill(int local_rank, std::string why);
   void outlive(const ProcessExited& exited);
   api::Failure failure_of(const ProcessExited& exited) const;
   void on_stop_gang(const StopGang& stop);

@@ -20,13 +20,16 @@ void Member::on_process_exited(const ProcessExited& exited) {
 api::Failure Member::failure_of(const ProcessExited& exited) const {
   // 75 says "not my fault": a peer or the network failed under it.
   const bool is_victim = exited.exit_code == api::kExitRetry;
+  const std::string& killed_why =
+      processes_[static_cast<std::size_t>(exited.local_rank)].killed_why;
   api::Failure failure{
       .rank = rank_of(exited.local_rank),
       .pod = ctx_.id.pod,
       .node = ctx_.id.node,
       .pod_uid = ctx_.id.self.uid,
       .exit_code = exited.exit_code,
-      .cause = is_victim                 ? "Victim"
+      .cause = !killed_why.empty()       ? "Hang"
+               : is_victim               ? "Victim"
                : exited.is_out_of_memory ? "OOM"
                : exited.signal != 0      ? "Signal"
                                          : "Error",
@@ -37,9 +40,7 @@ api::Failure Member::failure_of(const ProcessExited& exited) const {
       .attempt = ctx_.id.attempt,
       .time = ctx_.now.wall};
   if (exited.signal != 0) failure.signal = exited.signal;
-  const std::string& killed_why =
-      processes_[static_cast<std::size_t>(exited.local_rank)].killed_why;
-  if (!killed_why.empty()) failure.message += ": " + killed_why;
+  if (!killed_why.empty()) failure.message = "killed, because " + killed_why;
   if (!exited.message.empty()) failure.message += ": " + exited.message;
   return failure;
 }

@@ -45,10 +45,9 @@ void Member::drive_parking() {
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(ctx_.timings.park_max);
     parking_->deadline = SteadyPoint::max();
     for (std::size_t i = 0; i < processes_.size(); ++i) {
-      Process& process = processes_[i];
-      if (!process.is_working) continue;
-      process.killed_why = "it did not come to rest within " + std::to_string(limit.count()) + " s";
-      ctx_.act(KillProcess{static_cast<int>(i)});
+      if (!processes_[i].is_working) continue;
+      kill(static_cast<int>(i),
+           "it did not come to rest within " + std::to_string(limit.count()) + " s");
     }
   }
   // What is on its way to storage may be the newest that there is: the end of it is told, too.
@@ -89,8 +88,7 @@ void Member::outlive(const ProcessExited& exited) {
   ctx_.note("process_lost", failure.message, true);
   // Whoever comes in its place has not what this one may have contributed to.
   standing_.promise(standing_.entered());
-  Process next;
-  next.is_running = true;
+  Process next = new_process();
   next.welcomed_in = process.welcomed_in;
   process = std::move(next);
   // What is being written will be there without it; nothing of it can be tried again.

@@ -103,8 +103,9 @@ void Membership::on(const PublishDone& done) {
   if (gang_) gang_->on_published(done);
 }
 
-void Membership::on(const Tick&) {
+void Membership::on(const Tick& tick) {
   member_.on_tick();
+  member_.on_pulses(tick.pulses);
   if (gang_) gang_->on_tick();
 }
 

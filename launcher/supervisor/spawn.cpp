@@ -28,7 +28,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }
 
 struct ChildFds {
-  int out, err, error, kept;
+  int out, err, error;
+  const std::vector<int>& kept;
 };
 
 // Between fork and exec only calls that are safe there: other threads may hold any lock.
@@ -39,7 +40,7 @@ struct ChildFds {
   if (in >= 0) ::dup2(in, STDIN_FILENO);
   ::dup2(fds.out, STDOUT_FILENO);
   ::dup2(fds.err, STDERR_FILENO);
-  if (fds.kept >= 0) ::fcntl(fds.kept, F_SETFD, 0);
+  for (const int fd : fds.kept) ::fcntl(fd, F_SETFD, 0);
   // The launcher ignores SIGPIPE and blocks what it reads through a descriptor; both would be
   // inherited.
   struct sigaction usual = {};
@@ -76,7 +77,7 @@ Result<Spawned> spawn(const SpawnOptions& options) {
   std::vector<std::string> command = options.command, env;
   for (const auto& [name, value] : options.env) env.push_back(name + "=" + value);
   const std::vector<char*> argv = pointers_to(command), envp = pointers_to(env);
-  const ChildFds fds{out.second.get(), err.second.get(), failure.second.get(), options.kept_fd};
+  const ChildFds fds{out.second.get(), err.second.get(), failure.second.get(), options.kept_fds};
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(Code::kIo, "fork: " + os::errno_text());

@@ -1,6 +1,6 @@
 // Starts one process: own process group, signals as a fresh program expects them, dies with the
-// launcher, standard output and error into pipes, one extra descriptor kept. Owner thread only (the
-// death signal belongs to it).
+// launcher, standard output and error into pipes, some extra descriptors kept. Owner thread only
+// (the death signal belongs to it).
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace pawl::launcher {
 struct SpawnOptions {
   std::vector<std::string> command;        // looked up in PATH
   std::map<std::string, std::string> env;  // the whole environment
-  int kept_fd = -1;                        // stays open under the same number
+  std::vector<int> kept_fds;               // stay open under the same numbers
 };
 
 struct Spawned {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -76,6 +77,18 @@ void Supervisor::forward(int signal) {
   for (const auto& [local_rank, process] : processes_) {
     if (process.is_running) signal_group(process, signal);
   }
+}
+
+std::optional<membership::RunState> Supervisor::state_of(int local_rank) const {
+  const auto found = processes_.find(local_rank);
+  if (found == processes_.end() || !found->second.is_running) return std::nullopt;
+  std::ifstream file{"/proc/" + std::to_string(found->second.pid) + "/stat"};
+  std::string line;
+  std::getline(file, line);
+  const auto name_end = line.rfind(") ");  // the name may hold anything
+  const char letter = name_end == std::string::npos ? '?' : line[name_end + 2];
+  if (letter == 'T') return membership::RunState::kStopped;
+  return letter == 't' ? membership::RunState::kTraced : membership::RunState::kRuns;
 }
 
 void Supervisor::reap() {

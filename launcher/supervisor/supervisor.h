@@ -42,6 +42,8 @@ class Supervisor {
   // SIGCHLD came: takes every child that ended, ours and orphans that fell to us.
   void reap();
   void on_tick();
+  // Nothing of a process that does not run.
+  std::optional<membership::RunState> state_of(int local_rank) const;
 
  private:
   struct Process {

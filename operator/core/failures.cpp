@@ -365,6 +365,7 @@ std::string sentence(const Failure& failure) {
   if (why == cause::kPreempted) return who + " was preempted";
   if (why == cause::kNodeLost) return who + " was lost with its node";
   const std::string detail = failure.message.empty() ? "" : ": " + failure.message;
+  if (why == cause::kHang) return who + " hung" + detail;
   if (why == cause::kEvicted) return who + " was evicted" + detail;
   if (why == cause::kNodeRefused) return who + " was refused by its node" + detail;
   if (failure.exit_code) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <csignal>
 
 #include "common/api/contract.h"
 #include "operator/core/steps.h"
@@ -52,14 +53,16 @@ bool is_in_place(const Pass& pass) {
   const bool is_wanted = spec.strategy == Strategy::kInPlace && spec.max_restarts > 0;
   if (spec.runtime_kind != RuntimeKind::kNative || !is_wanted) return false;
   constexpr int kSignalsMax = 31;
-  for (int signal = 1; signal <= kSignalsMax; ++signal) {
-    const Loss killed{
-        .kind = LossKind::kFault,
-        .failure = {.exit_code = 128 + signal, .signal = signal, .cause = cause::kSignal}};
+  const auto allows = [&pass](int signal, const char* name) {
+    const Loss killed{.kind = LossKind::kFault,
+                      .failure = {.exit_code = 128 + signal, .signal = signal, .cause = name}};
     const RuleAction action = judge(pass, killed).action;
-    if (action == RuleAction::kFail || action == RuleAction::kReplaceNode) return false;
+    return action != RuleAction::kFail && action != RuleAction::kReplaceNode;
+  };
+  for (int signal = 1; signal <= kSignalsMax; ++signal) {
+    if (!allows(signal, cause::kSignal)) return false;
   }
-  return true;
+  return allows(SIGKILL, cause::kHang);  // its launcher kills one that hangs
 }
 
 bool has_successors(const Pass& pass) {

@@ -120,6 +120,7 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kB42WrongAnchor, "B42WrongAnchor"},
       {Mutant::kB43NoBackoff, "B43NoBackoff"},
       {Mutant::kB44Contradiction, "B44Contradiction"},
+      {Mutant::kB45HangUnseen, "B45HangUnseen"},
       {Mutant::kI5OutlivedBlamed, "I5OutlivedBlamed"},
       {Mutant::kI33FaultReplaced, "I33FaultReplaced"},
       {Mutant::kI34MemberTakenAway, "I34MemberTakenAway"},

@@ -80,6 +80,7 @@ std::pair<const Training::Key, Training::Gang>* Training::find(Rank& rank) {
 // The others are stuck in a collective: some notice by themselves, some wait to be told.
 void Training::leave(Rank& rank) {
   memory_.erase(&rank);
+  hung_.erase(&rank);
   auto* entry = find(rank);
   if (entry == nullptr) return;
   Gang& gang = entry->second;
@@ -135,7 +136,7 @@ std::int64_t Training::generation_of(Rank& rank) {
 
 void Training::park(Rank& rank, std::int64_t generation) {
   auto* entry = find(rank);
-  if (entry == nullptr || std::get<2>(entry->first) != generation) return;
+  if (entry == nullptr || std::get<2>(entry->first) != generation || hangs(rank)) return;
   Gang& gang = entry->second;
   const bool is_ending = gang.is_over && !gang.has_half_step && gang.step > gang.start_step &&
                          gang.step >= course(std::get<0>(entry->first)).steps;
@@ -159,6 +160,7 @@ void Training::step_later(const Key& key) {
 void Training::step(const Key& key) {
   Gang& gang = gangs_[key];
   if (gang.is_over || std::cmp_not_equal(gang.ranks.size(), gang.world_size)) return;
+  if (is_stalled(gang)) return;  // until somebody does something about it
   if (may_fail && engine_.chance(knobs_.crash_per_step)) return fail_one(key, gang);
   const Course& plan = course(std::get<0>(key));
   ++gang.step;
@@ -193,11 +195,22 @@ int Training::draw_exit(const std::string& job_uid, std::int64_t attempt, int& s
 void Training::fail_one(const Key& key, Gang& gang) {
   const auto rank =
       static_cast<int>(engine_.random().below(static_cast<std::uint64_t>(gang.world_size)));
+  if (knobs_.hang > 0 && engine_.chance(knobs_.hang)) {
+    engine_.trace("rank " + std::to_string(rank) + " of attempt " +
+                  std::to_string(std::get<1>(key)) + " hangs");
+    ++truth_.of(std::get<0>(key), std::get<1>(key)).faults;
+    hung_.insert(gang.ranks.at(rank));
+    return;
+  }
   int signal = 0;
   const int code = draw_exit(std::get<0>(key), std::get<1>(key), signal);
   engine_.trace("rank " + std::to_string(rank) + " of attempt " + std::to_string(std::get<1>(key)) +
                 " fails with " + std::to_string(code));
   gang.ranks.at(rank)->exit_process(code, signal, false);
+}
+
+bool Training::is_stalled(const Gang& gang) const {
+  return std::ranges::any_of(gang.ranks, [this](const auto& item) { return hangs(*item.second); });
 }
 
 void Training::finish(const Key& key, Gang& gang) {
@@ -225,6 +238,7 @@ void Training::save(Rank& rank) {
 }
 
 void Training::save_and_stop(Rank& rank) {
+  if (hangs(rank)) return;
   if (auto* entry = find(rank)) entry->second.is_over = true;
   save(rank);
   rank.exit_process(api::kExitRetry, 0, true);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -52,6 +53,7 @@ class Training {
   // By order, which is void in any other generation.
   void park(Rank& rank, std::int64_t generation);
   std::int64_t generation_of(Rank& rank);  // in which it works; 0: none
+  bool hangs(const Rank& rank) const { return hung_.contains(&rank); }
   // kill -9 of the highest rank of a gang that trains; false: there is none.
   bool kill_one();
   void save_and_stop(Rank& rank);
@@ -87,6 +89,7 @@ class Training {
   void step(const Key& key);
   void seal(Gang& gang, int rank);
   void fail_one(const Key& key, Gang& gang);
+  bool is_stalled(const Gang& gang) const;
   int draw_exit(const std::string& job_uid, std::int64_t attempt, int& signal);
   void finish(const Key& key, Gang& gang);
   std::pair<const Key, Gang>* find(Rank& rank);
@@ -98,6 +101,7 @@ class Training {
   std::map<Key, Gang> gangs_;
   std::map<std::string, std::vector<Published>> stored_;
   std::map<const Rank*, membership::Holding> memory_;
+  std::set<const Rank*> hung_;
   std::string invented_;
 };
 

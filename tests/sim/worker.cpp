@@ -84,8 +84,20 @@ void Worker::tick() {
     if (wanted_read_ && !is_reading_ && place_.engine.elapsed() >= retry_at_) read_record();
     check_attempt();
     tick();
-    feed(Tick{});
+    feed(look_at_process());
   });
+}
+
+// Of those that hang every other one has been stopped by a signal.
+Tick Worker::look_at_process() {
+  if (!has_process_) return {};
+  const bool hangs = place_.training.hangs(*this);
+  if (!hangs) ++beats_;
+  const bool is_stopped = hangs && beats_ % 2 == 0;
+  return {{{.state = is_stopped ? RunState::kStopped : RunState::kRuns,
+            .beats = beats_,
+            .phase = api::Phase::kForward,
+            .usual = milliseconds{100}}}};
 }
 
 void Worker::check_attempt() {

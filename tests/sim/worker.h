@@ -88,6 +88,7 @@ class Worker final : public Rank {
   void feed_soon(Input input, milliseconds delay = milliseconds{1});
   void feed(const Input& input);
   void tick();
+  membership::Tick look_at_process();
   void check_attempt();
   void perform(const membership::Action& action);
   // worker_actions.cpp
@@ -135,6 +136,7 @@ class Worker final : public Rank {
   membership::PeerId last_peer_ = membership::kLeaderPeer;
   std::shared_ptr<Rank*> self_;  // emptied when the process, or all of this, is gone
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+  std::uint64_t beats_ = 0;  // of the process
   bool has_process_ = false, is_cut_ = false, is_silent_ = false, is_stopping_process_ = false;
   bool wants_watch_ = false, is_reading_ = false;
   milliseconds silence_{0};  // of the API server, in all calls of this launcher

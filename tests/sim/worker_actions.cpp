@@ -234,8 +234,8 @@ void Worker::act(const StopProcesses& stop) {
   if (!has_process_) return;
   is_stopping_process_ = true;
   const milliseconds wish = place_.engine.between(milliseconds{1}, place_.knobs.exit_max);
-  const bool is_killed = wish > stop.grace;
-  place_.engine.after(std::min(wish, stop.grace), [this, self = self_, is_killed] {
+  const bool is_killed = wish > stop.grace || place_.training.hangs(*this);
+  place_.engine.after(is_killed ? stop.grace : wish, [this, self = self_, is_killed] {
     if (*self != nullptr) exit_process(is_killed ? 137 : 143, is_killed ? 9 : 15, true);
   });
 }

@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,7 +30,10 @@ struct RingOptions {
   std::vector<std::string> peers;  // "10.0.0.1:41001" of all ranks, by rank
   std::chrono::milliseconds connect_deadline{30'000};
   std::chrono::milliseconds call_deadline{
-      120'000};       // of one operation, waiting for slower ranks included
+      120'000};  // of one operation, waiting for slower ranks included
+  // Called in the thread that waits for a result, ten times a second, as long as the ring's own
+  // thread turns: it could go on if the others did.
+  std::function<void()> on_waiting;
   int abort_fd = -1;  // readable: whatever waits for another rank ends at once; -1: never
 };
 

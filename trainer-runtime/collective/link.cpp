@@ -17,6 +17,7 @@ namespace {
 
 // Sums are faster while what arrived is still in the cache.
 constexpr std::size_t kPiece = std::size_t{256} << 10;
+constexpr int kTurnMs = 50;
 
 std::string describe(const Frame& frame) {
   const char* const names[] = {"sum of floats", "sum of doubles", "broadcast"};
@@ -181,11 +182,10 @@ Status Link::wait(bool is_sending, bool is_receiving, SteadyPoint deadline) {
       pollfd{is_sending ? neighbours_.to_next.get() : -1, POLLOUT, 0},
       pollfd{is_receiving ? neighbours_.from_previous.get() : -1, POLLIN, 0},
       pollfd{options_.abort_fd, POLLIN, 0}};
-  const int ready = left.count() <= 0
-                        ? 0
-                        : ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+  const int turn = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kTurnMs));
+  const int ready = ::poll(waiting.data(), waiting.size(), turn);
   if (ready > 0 && waiting[2].revents != 0) abort("told to park");
-  if (ready == 0) {
+  if (ready == 0 && left.count() <= kTurnMs) {
     const int peer = is_receiving ? previous_ : next_;
     return lost(peer, "nothing moved within " +
                           std::to_string(options_.call_deadline.count() / 1000) + " s");
@@ -207,6 +207,7 @@ Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
       const std::lock_guard lock(cause_mutex_);
       return fail(Code::kUnavailable, cause_);
     }
+    turns_.fetch_add(1, std::memory_order_relaxed);
     bool has_moved = false;
     if (!sending.is_done()) {
       PAWL_TRY(moved, send_some(sending));

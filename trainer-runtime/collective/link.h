@@ -45,6 +45,8 @@ class Link {
   // gone, or time is up, or abort.
   Status exchange(const Frame& frame, std::span<const std::byte> outgoing,
                   const Incoming& incoming);
+  // Any thread: rises while an exchange goes on, or waits.
+  std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
   // Any thread: the running exchange and all later ones fail with this cause.
   void abort(const std::string& cause);
 
@@ -61,6 +63,7 @@ class Link {
   Neighbours neighbours_;
   int next_, previous_;
   std::vector<std::byte> scratch_;
+  std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> is_aborted_{false};
   std::mutex cause_mutex_;  // abort comes from another thread
   std::string cause_;

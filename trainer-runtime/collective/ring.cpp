@@ -5,11 +5,14 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "trainer-runtime/collective/link.h"
 
 namespace pawl::collective {
 namespace {
+
+constexpr std::chrono::milliseconds kBeat{100};
 
 struct Work {
   Frame frame;
@@ -22,6 +25,7 @@ class Ring final : public Collective {
   Ring(const RingOptions& options, Neighbours neighbours)
       : rank_(options.rank),
         world_size_(options.world_size),
+        on_waiting_(options.on_waiting),
         link_(options, std::move(neighbours)),
         thread_([this] { run(); }) {}
 
@@ -53,7 +57,12 @@ class Ring final : public Collective {
 
   Status wait(Ticket ticket) override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return finished_ >= ticket.sequence || error_; });
+    std::uint64_t turns = link_.turns();
+    const auto is_done = [&] { return finished_ >= ticket.sequence || error_; };
+    while (!changed_.wait_for(lock, kBeat, is_done)) {
+      const bool has_turned = std::exchange(turns, link_.turns()) != link_.turns();
+      if (has_turned && on_waiting_) on_waiting_();
+    }
     if (finished_ >= ticket.sequence) return {};
     return tl::make_unexpected(*error_);
   }
@@ -132,6 +141,7 @@ class Ring final : public Collective {
   }
 
   const int rank_, world_size_;
+  const std::function<void()> on_waiting_;
   Link link_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -65,12 +65,14 @@ Result<Door> open_door() {
 }
 
 Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, const Door& door,
-                                                          int abort_fd) {
+                                                          int abort_fd,
+                                                          std::function<void()> on_waiting) {
   if (gang.world_size == 1) return collective::make_self();
   collective::RingOptions options{.rank = gang.rank,
                                   .world_size = gang.world_size,
                                   .generation = gang.generation,
                                   .key = gang.key,
+                                  .on_waiting = std::move(on_waiting),
                                   .abort_fd = abort_fd};
   options.peers.resize(static_cast<std::size_t>(gang.world_size));
   for (const auto& peer : gang.peers) {
@@ -170,7 +172,7 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
 }
 
 Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::CheckpointSink& sink,
-               const Clock& clock) {
+               Pulse& pulse, const Clock& clock) {
   const int seconds = gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60;
   return {.config = run.config,
           .corpus = run.corpus,
@@ -179,6 +181,7 @@ Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::Checkpoi
           .ring = *run.ring,
           .sink = sink,
           .session = session,
+          .pulse = pulse,
           .clock = clock,
           .checkpoint_seconds = seconds,
           .process_start = run.process_start,
@@ -236,17 +239,19 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
 }
 
 Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& session,
-                               Memory& memory, const Clock& clock) {
-  PAWL_TRY(ring, form_ring(gang, run.door, session.park_fd()));
+                               Memory& memory, Pulse& pulse, const Clock& clock) {
+  PAWL_TRY(ring, form_ring(gang, run.door, session.park_fd(), [&pulse] { pulse.beat(); }));
   run.ring = std::move(ring);
   PAWL_TRY_VOID(take_start(run, gang, memory));
   // Nobody steps before all hold the start state.
+  pulse.enter(api::Phase::kReduce, gang.start_step);
   PAWL_TRY_VOID(run.ring->barrier());
+  pulse.enter(api::Phase::kOther);
   saving::Shard shard(run.model->tensors(), gang.rank, gang.world_size);
   PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
   const auto sink = make_channel_sink(session, std::move(shard), gang.rank == 0);
   print_plan(run, gang, memory.state);
-  Parts parts = parts_of(run, gang, session, *sink, clock);
+  Parts parts = parts_of(run, gang, session, *sink, pulse, clock);
   parts.is_stored = gang.base_generation == 0;
   parts.next_checkpoint = memory.next_checkpoint;
   parts.before = memory.applied;
@@ -264,11 +269,13 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
   PAWL_TRY(run, prepare(options));
   run.process_start = process_start;
   ChannelSession session(os::Fd{fd}, signals);
+  Pulse pulse = Pulse::of_launcher(clock);
   Memory memory;
   // The launcher knows by the socket who we are; the rank comes with its answer.
   PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = agreed_hash(run)}));
   while (true) {
-    auto outcome = run_generation(run, gang, session, memory, clock);
+    auto outcome = run_generation(run, gang, session, memory, pulse, clock);
+    pulse.enter(api::Phase::kOther);
     run.ring.reset();
     // A neighbour with another key is one of another generation: this one has not come about.
     const bool is_lost = !outcome && (outcome.error().code == Code::kUnavailable ||
@@ -291,7 +298,8 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
       .rank = place.rank, .data_port = run.door.port, .config_hash = agreed_hash(run)};
   PAWL_TRY(gang, meet(place, hello, signals));
   gang.checkpoint_seconds = options.checkpoint_seconds;
-  PAWL_TRY(ring, form_ring(gang, run.door, -1));
+  Pulse pulse{clock};
+  PAWL_TRY(ring, form_ring(gang, run.door, -1, {}));
   run.ring = std::move(ring);
   StandaloneSession session(signals);
   saving::TrainerState start = fresh_state(run);
@@ -325,7 +333,7 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
   }
   run.process_start = process_start;
   print_plan(run, gang, start);
-  Trainer trainer(parts_of(run, gang, session, *sink, clock), start);
+  Trainer trainer(parts_of(run, gang, session, *sink, pulse, clock), start);
   return trainer.run();
 }
 

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <numbers>
+#include <utility>
 
 #include "trainer-runtime/optim/schedule.h"
 
 namespace pawl::trainer {
 namespace {
 
+using api::Phase;
 using std::chrono::duration;
 using std::chrono::seconds;
 
@@ -89,13 +91,22 @@ Result<double> Trainer::compute() {
   double loss = 0;
   for (std::int64_t micro = share.first; micro < share.last; ++micro) {
     if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
+    parts_.pulse.enter(Phase::kData, state_.step + 1);
     read_samples(state_.cursor + static_cast<std::uint64_t>(micro * batch.micro));
     const bool is_last = micro + 1 == share.last;
+    bool is_backward = false;
+    parts_.pulse.enter(Phase::kForward);
     loss += parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
                                {inputs_, targets_}, scale, [&](models::Index first) {
+                                 if (std::exchange(is_backward, true)) {
+                                   parts_.pulse.beat();
+                                 } else {
+                                   parts_.pulse.enter(Phase::kBackward);
+                                 }
                                  if (is_last) reducer_.ready(first);
                                });
   }
+  parts_.pulse.enter(Phase::kReduce, state_.step + 1);
   PAWL_TRY_VOID(reducer_.finish());
   return loss / tokens;
 }
@@ -113,6 +124,7 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
 }
 
 Status Trainer::apply(const Agreement& agreed) {
+  parts_.pulse.enter(Phase::kOptimizer);
   const auto count = static_cast<models::Index>(gradients_.size());
   const double norm = std::sqrt(kernels::exact().squared_norm(count, gradients_.data()));
   if (!std::isfinite(norm) || !std::isfinite(agreed.loss)) {
@@ -133,6 +145,7 @@ Status Trainer::apply(const Agreement& agreed) {
 }
 
 Status Trainer::publish(const Agreement& agreed) {
+  parts_.pulse.enter(Phase::kOther);
   const SteadyPoint now = parts_.clock.steady_now();
   if (const double elapsed = seconds_between(rate_mark_, now);
       elapsed >= 1 || applied_.tokens_per_second == 0) {
@@ -187,15 +200,24 @@ void Trainer::print_progress() {
 
 Status Trainer::save() {
   if (saved_step_ == state_.step) return {};
+  parts_.pulse.enter(Phase::kSnapshot);
   PAWL_TRY_VOID(parts_.sink.seal(state_, parts_.arrays));
+  parts_.pulse.enter(Phase::kOther);
   saved_step_ = state_.step;
   next_checkpoint_ = parts_.clock.steady_now() + seconds(parts_.checkpoint_seconds);
   return {};
 }
 
+Status Trainer::barrier() {
+  parts_.pulse.enter(Phase::kReduce);
+  PAWL_TRY_VOID(parts_.ring.barrier());
+  parts_.pulse.enter(Phase::kOther);
+  return {};
+}
+
 // Only confirmed steps are published, and no later reduction will confirm this one: a barrier does.
 Status Trainer::save_and_leave() {
-  PAWL_TRY_VOID(parts_.ring.barrier());
+  PAWL_TRY_VOID(barrier());
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
   PAWL_TRY_VOID(parts_.sink.drain());
@@ -207,7 +229,7 @@ Status Trainer::save_and_leave() {
 // text is tried. A rank whose storage is behind, so that it has to wait for room, does so after the
 // last collective: the others would take it for dead.
 Status Trainer::finish() {
-  PAWL_TRY_VOID(parts_.ring.barrier());
+  PAWL_TRY_VOID(barrier());
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
   if (parts_.sink.is_saving() && parts_.sink.is_ready()) PAWL_TRY_VOID(save());
@@ -247,6 +269,7 @@ Result<Validation> Trainer::validate() {
   for (auto batch = static_cast<std::uint64_t>(share.first);
        batch < static_cast<std::uint64_t>(share.last); ++batch) {
     if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
+    parts_.pulse.enter(Phase::kValidate);
     const std::uint64_t first = batch * micro, count = std::min(micro, wanted - first);
     for (std::uint64_t i = 0; i < count; ++i) {
       parts_.corpus.held_out_sample((first + i) * available / wanted,
@@ -257,7 +280,9 @@ Result<Validation> Trainer::validate() {
         parts_.arrays.parameters.span(),
         {std::span(inputs_).first(count * context), std::span(targets_).first(count * context)});
   }
+  parts_.pulse.enter(Phase::kReduce);
   PAWL_TRY_VOID(parts_.ring.all_reduce(loss));
+  parts_.pulse.enter(Phase::kOther);
   const std::uint64_t bytes = wanted * context;
   return Validation{bytes == 0 ? 0 : loss[0] / static_cast<double>(bytes) / std::numbers::ln2,
                     bytes};

@@ -16,6 +16,7 @@
 #include "trainer-runtime/data/text_corpus.h"
 #include "trainer-runtime/parallel/gradient_reducer.h"
 #include "trainer-runtime/saving/sink.h"
+#include "trainer-runtime/trainer/pulse.h"
 #include "trainer-runtime/trainer/session.h"
 
 namespace pawl::trainer {
@@ -28,6 +29,7 @@ struct Parts {
   collective::Collective& ring;
   saving::CheckpointSink& sink;
   Session& session;
+  Pulse& pulse;
   const Clock& clock;
   int checkpoint_seconds = 60;
   // Of the generation before, where the start state comes from memory.
@@ -70,6 +72,7 @@ class Trainer {
   Status apply(const Agreement& agreed);
   Status publish(const Agreement& agreed);
   Status save();
+  Status barrier();
   Status save_and_leave();
   Status finish();
   void read_samples(std::uint64_t cursor);

@@ -1,6 +1,7 @@
 // A training process for the tests: speaks the channel as a trainer does, counts steps instead of
 // training. Arguments: total steps, milliseconds a step, steps between checkpoints, and optionally
-// the global rank and step at which it exits 3. On Stop it seals step 1000 (all ranks the same, as
+// the global rank and step at which it exits 3, or with a fifth number falls silent in the first
+// generation: it stops beating, and obeys nobody. On Stop it seals step 1000 (all ranks the same, as
 // a real gang would agree), and exits 75. On Park it keeps its step in memory until the next
 // generation.
 #include <sys/mman.h>
@@ -15,8 +16,10 @@
 
 #include "common/api/channel.h"
 #include "common/api/contract.h"
+#include "common/api/pulse.h"
 #include "common/os/process.h"
 #include "common/os/seqpacket.h"
+#include "common/os/shared_memory.h"
 
 namespace {
 
@@ -29,6 +32,10 @@ class Trainer {
  public:
   explicit Trainer(std::vector<int> numbers) : numbers_(std::move(numbers)) {
     fd_ = std::stoi(os::env(api::kEnvChannelFd).value());
+    const int page = std::stoi(os::env(api::kEnvPulseFd).value());
+    if (numbers_.size() < 6) return;
+    memory_ = os::SharedMemory::map(page, sizeof(api::PulsePage)).value();
+    page_ = reinterpret_cast<api::PulsePage*>(memory_.bytes().data());
   }
 
   int run() {
@@ -59,13 +66,17 @@ class Trainer {
     step_ = welcome_.start_step;
     while (step_ < numbers_[0]) {
       const std::int64_t step = step_ + 1;
+      beat(step);
       hear(std::chrono::milliseconds{numbers_[1]});
       if (is_stopping_) return stop();
       if (is_parking_) return std::nullopt;
       step_ = step;
       if (numbers_.size() > 4 && welcome_.rank == numbers_[3] && step == numbers_[4]) {
-        std::fprintf(stderr, "rank %d has had enough\n", welcome_.rank);
-        return 3;
+        if (numbers_.size() == 5) {
+          std::fprintf(stderr, "rank %d has had enough\n", welcome_.rank);
+          return 3;
+        }
+        if (welcome_.generation == 1) hang();
       }
       report(step);
       if (step % numbers_[2] == 0 || is_asked_) seal(step);
@@ -73,6 +84,18 @@ class Trainer {
     }
     say(Done{.step = numbers_[0]});
     return 0;
+  }
+
+  void beat(std::int64_t step) {
+    if (page_ == nullptr) return;
+    page_->step = step;
+    page_->phase = static_cast<std::uint32_t>(api::Phase::kForward);
+    api::count_time(*page_, api::Phase::kForward, std::chrono::milliseconds{1});
+    ++page_->beats;
+  }
+
+  [[noreturn]] static void hang() {
+    while (true) ::pause();
   }
 
   void say(const FromProcess& message) { (void)os::send_packet(fd_, encode(message)); }
@@ -129,6 +152,8 @@ class Trainer {
 
   std::vector<int> numbers_;
   int fd_ = -1;
+  os::SharedMemory memory_;
+  api::PulsePage* page_ = nullptr;
   Welcome welcome_{.world_size = 0};
   std::vector<os::Fd> buffers_;
   std::array<bool, 2> is_free_{};

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <csignal>
 
 #include "common/api/contract.h"
@@ -98,6 +99,33 @@ TEST_CASE("gang: a killed process is replaced beside the others, which keep thei
   for (const int rank : {0, 1, 2, 3}) {
     CHECK(gang.output(rank / 2).find("rank " + std::to_string(rank) + again) != std::string::npos);
   }
+}
+
+TEST_CASE("gang: a process that hangs is found, named and replaced beside the others",
+          "[launcher]") {
+  const bool is_silent = GENERATE(true, false);
+  INFO((is_silent ? "it falls silent" : "it is stopped by a signal"));
+  GangFixture gang({.members = 3, .is_in_place = true});
+  gang.start_all(is_silent ? GangFixture::trainer({300, 10, 20, 1, 40, 1})
+                           : GangFixture::trainer({300, 10, 20}));
+  REQUIRE(gang.until(has_trained));
+  if (!is_silent) {
+    const std::string output = gang.output(1);
+    REQUIRE(::kill(std::stoi(output.substr(output.find(" pid ") + 5)), SIGSTOP) == 0);
+  }
+  for (const int slot : {0, 1, 2}) CHECK(gang.wait(slot) == 0);
+  const WorkerGroup record = gang.record();
+  CHECK(record.status.is_finished);
+  CHECK(record.status.generation == 2);
+  CHECK(record.status.base_generation == 1);
+  CHECK(record.status.progress->step == 300);
+  REQUIRE(record.status.failures.size() == 1);
+  CHECK(record.status.failures[0].cause == "Hang");
+  CHECK(record.status.failures[0].pod == "job-1-1-0");
+  INFO(record.status.failures[0].message);
+  CHECK(record.status.failures[0].message.find(
+            is_silent ? "in phase forward of step 40" : "it has been stopped by a signal") !=
+        std::string::npos);
 }
 
 TEST_CASE("gang: a killed launcher is replaced, the leading one taken over from, in one attempt",

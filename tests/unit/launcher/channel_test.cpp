@@ -44,7 +44,7 @@ struct Line {
 TEST_CASE("channel_set: messages both ways, in order, also those of a process that is gone",
           "[launcher]") {
   Line line;
-  os::Fd process = line.channels.open(3).value();
+  os::Fd process = line.channels.open(3).value().socket;
   line.say(process, channel::Hello{.data_port = 7});
   line.say(process, channel::Done{.step = 9});
   line.channels.send(3, channel::CheckpointNow{});
@@ -60,7 +60,7 @@ TEST_CASE("channel_set: messages both ways, in order, also those of a process th
 
 TEST_CASE("channel_set: buffers are shared, cannot shrink, and outlive the process", "[launcher]") {
   Line line;
-  os::Fd process = line.channels.open(0).value();
+  os::Fd process = line.channels.open(0).value().socket;
   CHECK_FALSE(line.channels.buffer(0, 0, 1).has_value());
   line.say(process, channel::Buffers{.bytes = 4096});
   line.channels.drain(0);
@@ -79,7 +79,7 @@ TEST_CASE("channel_set: buffers are shared, cannot shrink, and outlive the proce
 
 TEST_CASE("channel_set: nonsense is ignored and said, never passed on", "[launcher]") {
   Line line;
-  const os::Fd process = line.channels.open(0).value();
+  const os::Fd process = line.channels.open(0).value().socket;
   REQUIRE(os::send_packet(process.get(), "nonsense").has_value());
   line.say(process, channel::Sealed{.buffer = 0, .step = 1, .bytes = 10});
   line.say(process, channel::Sealed{.buffer = -1, .step = 1, .bytes = 0});
@@ -90,7 +90,7 @@ TEST_CASE("channel_set: nonsense is ignored and said, never passed on", "[launch
 
 TEST_CASE("channel_set: a process that does not read does not stop the launcher", "[launcher]") {
   Line line;
-  const os::Fd process = line.channels.open(0).value();
+  const os::Fd process = line.channels.open(0).value().socket;
   for (int i = 0; i < 10'000 && line.warnings == 0; ++i)
     (void)line.channels.send(0, channel::CheckpointNow{});
   CHECK(line.warnings == 1);
@@ -98,7 +98,7 @@ TEST_CASE("channel_set: a process that does not read does not stop the launcher"
 
 TEST_CASE("channel_set: what cannot be sent is said to whoever sends it", "[launcher]") {
   Line line;
-  os::Fd process = line.channels.open(0).value();
+  os::Fd process = line.channels.open(0).value().socket;
   CHECK(line.channels.send(0, channel::Welcome{}).has_value());
   channel::Welcome large;
   large.peers.resize(10'000);
@@ -107,4 +107,19 @@ TEST_CASE("channel_set: what cannot be sent is said to whoever sends it", "[laun
   process.reset();
   line.channels.drain(0);
   CHECK(line.channels.send(0, channel::Welcome{}).error().code == Code::kNotFound);
+}
+
+TEST_CASE("channel_set: what a process writes on its page is seen, until another has its place",
+          "[launcher]") {
+  Line line;
+  CHECK(line.channels.pulse(0) == nullptr);
+  auto process = line.channels.open(0).value();
+  CHECK(::ftruncate(process.pulse.get(), 0) != 0);  // a shorter one would kill the launcher
+  const auto memory = os::SharedMemory::map(process.pulse.get(), sizeof(api::PulsePage)).value();
+  auto* page = reinterpret_cast<api::PulsePage*>(memory.bytes().data());
+  page->beats = 7;
+  REQUIRE(line.channels.pulse(0) != nullptr);
+  CHECK(line.channels.pulse(0)->beats == 7);
+  const auto other = line.channels.open(0).value();
+  CHECK(line.channels.pulse(0)->beats == 0);
 }

@@ -87,6 +87,19 @@ struct Shop {
 
 }  // namespace
 
+TEST_CASE("supervisor: it is seen whether a process is stopped", "[launcher]") {
+  Shop shop;
+  using membership::RunState;
+  CHECK(shop.supervisor->state_of(0) == std::nullopt);
+  shop.start(0, "kill -STOP $$; exit 3");
+  const auto is_stopped = [&] { return shop.supervisor->state_of(0) == RunState::kStopped; };
+  REQUIRE(run_until(*shop.poller, is_stopped));
+  shop.supervisor->forward(SIGCONT);
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].exit_code == 3);
+  CHECK(shop.supervisor->state_of(0) == std::nullopt);
+}
+
 TEST_CASE("log_pump: a line has the rank that was known when it was written", "[launcher]") {
   std::string path = "/tmp/pawl-pump-XXXXXX";
   const os::Fd out{::mkostemp(path.data(), O_CLOEXEC)};

@@ -55,6 +55,7 @@ TEST_CASE("in_place: the gang may outlive a signal unless the failure policy spe
   };
   CHECK_FALSE(with_rule({.name = "r", .action = api::RuleAction::kFail, .causes = {"Signal"}}));
   CHECK_FALSE(with_rule({.name = "r", .action = api::RuleAction::kFail, .exit_codes = {139}}));
+  CHECK_FALSE(with_rule({.name = "r", .action = api::RuleAction::kFail, .causes = {"Hang"}}));
   CHECK_FALSE(with_rule({.name = "r",
                          .action = api::RuleAction::kReplaceNode,
                          .exit_codes = {1},

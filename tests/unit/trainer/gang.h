@@ -100,6 +100,7 @@ struct GangOptions {
   std::int64_t load_step = 0;  // of attempt 1; 0: fresh
   std::int64_t attempt = 1;
   bool is_stored = true;  // the start
+  int pulse_fd = -1;      // of a gang of one
   std::function<void(Rank&)> prepare = [](Rank&) {};
   std::function<void(Rank&)> finished = [](Rank&) {};
 };
@@ -137,8 +138,9 @@ inline void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions&
     }
   }
   options.prepare(rank);
+  trainer::Pulse pulse{clock, options.pulse_fd};
   trainer::Trainer trainer({config, *corpus, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
-                            rank.session, clock, 100'000, options.is_stored},
+                            rank.session, pulse, clock, 100'000, options.is_stored},
                            rank.start);
   rank.outcome = trainer.run();
   options.finished(rank);

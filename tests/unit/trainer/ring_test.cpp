@@ -2,6 +2,8 @@
 #include "trainer-runtime/collective/ring.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <functional>
@@ -227,4 +229,24 @@ TEST_CASE("ring: a silent rank is given up at the deadline", "[trainer]") {
   REQUIRE(!results[0]);
   CHECK(results[0].error().message.find("nothing moved") != std::string::npos);
   CHECK(!results[1]);
+}
+
+TEST_CASE("ring: who waits for a late rank beats, and the late one does not", "[trainer]") {
+  Gang gang(3);
+  std::array<std::atomic<int>, 3> beats{};
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    gang.options[rank].on_waiting = [&beats, rank] { ++beats[rank]; };
+  }
+  const auto late_until = std::chrono::steady_clock::now() + 8s;
+  const auto results = gang.run([&](Collective& ring) {
+    const auto is_late = [&] {
+      return (beats[0] < 2 || beats[2] < 2) && std::chrono::steady_clock::now() < late_until;
+    };
+    while (ring.rank() == 1 && is_late()) std::this_thread::yield();
+    if (ring.rank() == 1) CHECK(beats[1] == 0);
+    return ring.barrier();
+  });
+  for (const Status& status : results) CHECK(status.has_value());
+  CHECK(beats[0] >= 2);
+  CHECK(beats[2] >= 2);
 }

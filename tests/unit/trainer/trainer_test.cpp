@@ -1,6 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
+#include "common/os/seqpacket.h"
 #include "tests/unit/trainer/gang.h"
 
 using namespace pawl;
@@ -262,4 +263,32 @@ TEST_CASE("trainer: a rank that is wanted at rest does not finish its step", "[t
   REQUIRE_FALSE(ranks[0].outcome);
   CHECK(ranks[0].outcome.error().code == Code::kUnavailable);
   CHECK(asked == 11);
+}
+
+TEST_CASE("trainer: it beats in every phase of every step, and ends in none", "[trainer]") {
+  const test::Folder folder;
+  TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
+  config.steps = 4;
+  const auto memory = os::create_memfd("page", sizeof(api::PulsePage));
+  REQUIRE(memory);
+  const auto ranks = test::run_gang(
+      config, {.checkpoint_uri = "file://" + folder.path() + "/store", .pulse_fd = memory->get()});
+  REQUIRE(ranks[0].outcome);
+  const auto mapped = os::SharedMemory::map(memory->get(), sizeof(api::PulsePage)).value();
+  const auto& page = *reinterpret_cast<const api::PulsePage*>(mapped.bytes().data());
+  const auto times = [&](api::Phase phase) {
+    std::uint32_t all = 0;
+    for (const auto& count : page.times[static_cast<std::size_t>(phase)]) all += count;
+    return all;
+  };
+  const auto micros =
+      static_cast<std::uint32_t>(config.steps * config.batch.global / config.batch.micro);
+  CHECK(times(api::Phase::kData) == micros);
+  CHECK(times(api::Phase::kForward) == micros);
+  CHECK(times(api::Phase::kBackward) > micros);  // layer by layer
+  CHECK(times(api::Phase::kOptimizer) == config.steps);
+  CHECK(times(api::Phase::kSnapshot) == 1);
+  CHECK(times(api::Phase::kValidate) >= 1);
+  CHECK(page.step == config.steps);
+  CHECK(page.phase == static_cast<std::uint32_t>(api::Phase::kOther));
 }
