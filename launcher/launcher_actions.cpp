@@ -113,8 +113,7 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
     const int socket = channel->socket.get(), pulse = channel->pulse.get();
     const ProcessPlace place{local_rank, socket, pulse, error_file, placement};
     started = supervisor_->start(
-        local_rank,
-        SpawnOptions{settings_.command, process_env(settings_, place), {socket, pulse}},
+        local_rank, SpawnOptions{settings_.command, process_env(settings_, place), {socket, pulse}},
         error_file);
   } else {
     started = tl::make_unexpected(channel.error());

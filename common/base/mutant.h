@@ -58,6 +58,7 @@ enum class Mutant {
   kB42WrongAnchor,         // the time to save counts from the job's start
   kB43NoBackoff,           // failing gangs are recreated at once
   kB44Contradiction,       // suspended and running at once
+  kB45HangUnseen,          // a process that neither goes on nor ends is waited for
   kI7LossUnconfirmed,      // a pod that the cache lacks is lost
   kI5OutlivedBlamed,       // what the gang has outlived ends its attempt
   kI8VictimBlamed,         // the first who failed is blamed, victim or not

@@ -14,8 +14,7 @@ namespace {
 
 std::string seconds_text(std::chrono::microseconds time) {
   std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.3g s",
-                std::chrono::duration<double>(time).count());
+  std::snprintf(text.data(), text.size(), "%.3g s", std::chrono::duration<double>(time).count());
   return text.data();
 }
 
@@ -72,9 +71,9 @@ std::optional<std::string> Member::hang_of(const Process& process) const {
   if (pulse.beats == 0 || pulse.phase == api::Phase::kOther) return std::nullopt;
   const bool is_known = pulse.usual.count() > 0;
   const std::chrono::microseconds limit =
-      is_known ? std::max<std::chrono::microseconds>(timings.hang_min,
-                                                     pulse.usual * timings.hang_factor)
-               : timings.hang_first;
+      is_known
+          ? std::max<std::chrono::microseconds>(timings.hang_min, pulse.usual * timings.hang_factor)
+          : timings.hang_first;
   const auto silent = micros(ctx_.now.steady - process.moved_at);
   if (silent < limit) return std::nullopt;
   return "it has not moved for " + seconds_text(silent) + where +

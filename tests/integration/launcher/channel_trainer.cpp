@@ -1,8 +1,8 @@
 // A training process for the tests: speaks the channel as a trainer does, counts steps instead of
 // training. Arguments: total steps, milliseconds a step, steps between checkpoints, and optionally
 // the global rank and step at which it exits 3, or with a fifth number falls silent in the first
-// generation: it stops beating, and obeys nobody. On Stop it seals step 1000 (all ranks the same, as
-// a real gang would agree), and exits 75. On Park it keeps its step in memory until the next
+// generation: it stops beating, and obeys nobody. On Stop it seals step 1000 (all ranks the same,
+// as a real gang would agree), and exits 75. On Park it keeps its step in memory until the next
 // generation.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -123,8 +123,8 @@ TEST_CASE("gang: a process that hangs is found, named and replaced beside the ot
   CHECK(record.status.failures[0].cause == "Hang");
   CHECK(record.status.failures[0].pod == "job-1-1-0");
   INFO(record.status.failures[0].message);
-  CHECK(record.status.failures[0].message.find(
-            is_silent ? "in phase forward of step 40" : "it has been stopped by a signal") !=
+  CHECK(record.status.failures[0].message.find(is_silent ? "in phase forward of step 40"
+                                                         : "it has been stopped by a signal") !=
         std::string::npos);
 }
 
