@@ -180,7 +180,7 @@ def calm(text, minutes):
                 time.sleep(1)
             run.close()
             wrong = sum(len(events(run.folder, name)) for name in ("process_lost", "member_lost"))
-            return wrong + len(events(run.folder, "generation_runs")) - 1
+            return wrong + len(events(run.folder, "generation_runs"))
     finally:
         for hog in hogs:
             hog.kill()
