@@ -63,8 +63,10 @@ Status read_workers(Connection& connection, JobSnapshot& snapshot, RawSnapshot* 
       snapshot.workers.push_back(std::move(*worker));
     }
   }
+  // Names in one place of one attempt differ in the number at their end.
   std::ranges::sort(snapshot.workers, {}, [](const SeenWorker& worker) {
-    return std::tuple{worker.attempt, worker.slot, worker.pod.meta.name};
+    const std::string& name = worker.pod.meta.name;
+    return std::tuple{worker.attempt, worker.slot, name.size(), name};
   });
   if (raw != nullptr) raw->pods = std::move(pods);
   return {};

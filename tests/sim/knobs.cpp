@@ -77,7 +77,9 @@ Knobs draw_knobs(Random& random) {
   knobs.wrong_exit = rate(random, 2'000);
   knobs.step_max = up_to(random, {300, 1'000, 3'000});
   knobs.exit_max = up_to(random, {50, 2'000, 40'000});
-  knobs.hang = rate(random, 5'000);  // last: the worlds of older seeds stay as they are
+  // Last: the worlds of older seeds stay as they are.
+  knobs.hang = rate(random, 5'000);
+  knobs.recreates_all = random.one_in(8);
   return knobs;
 }
 

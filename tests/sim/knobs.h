@@ -33,10 +33,11 @@ struct Knobs {
   int user_suspends = 0, user_scales = 0, user_deletes = 0, user_edits = 0;
 
   // trainers
-  int crash_per_step = 0;  // of a whole gang and step
-  int crash_at_start = 0;  // of one process
-  int wrong_exit = 0;      // how often a crash is exit 75 (a victim without a culprit) or 93
-  int hang = 0;            // how often a crash is none: the process neither goes on nor ends
+  int crash_per_step = 0;      // of a whole gang and step
+  int crash_at_start = 0;      // of one process
+  int wrong_exit = 0;          // how often a crash is exit 75 (a victim without a culprit) or 93
+  bool recreates_all = false;  // the strategy of all jobs
+  int hang = 0;                // how often a crash is none: the process neither goes on nor ends
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
 

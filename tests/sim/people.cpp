@@ -44,6 +44,7 @@ json People::draw_spec() {
                {"failurePolicy",
                 {{"maxRestarts", random.one_in(3) ? random.below(3) : 6},
                  {"podTerminationTimeoutSeconds", patience}}}};
+  if (knobs_.recreates_all) spec["failurePolicy"]["strategy"] = "RecreateAll";
   if (is_native && !random.one_in(4)) spec["checkpoint"] = {{"uri", "file:///store"}};
   if (random.one_in(4)) spec["ttlSecondsAfterFinished"] = random.one_in(2) ? 0 : 30;
   if (random.one_in(8)) spec["suspend"] = true;

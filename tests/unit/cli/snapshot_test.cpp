@@ -46,7 +46,8 @@ struct Api : ScriptedApi {
     answer(kGroup,
            {{"metadata", {{"name", "gpt"}, {"uid", "g"}, {"ownerReferences", owned("job-uid")}}},
             {"spec", {{"attempt", 1}}}});
-    answer_list(kPods, {pod("gpt-2-10-0", "c"), pod("gpt-2-9-0", "b"), pod("gpt-1-0-0", "a")});
+    answer_list(kPods, {pod("gpt-2-10-0", "c"), pod("gpt-2-9-0", "b"), pod("gpt-1-0-10", "e"),
+                        pod("gpt-1-0-9", "d")});
     answer_list(kEvents, {event("b", "Later", "2026-11-21T10:00:05Z"),
                           event("job-uid", "Early", "2026-11-21T10:00:00Z"),
                           event("somebody-else", "Foreign", "2026-11-21T10:00:01Z")});
@@ -64,13 +65,14 @@ TEST_CASE("snapshot: the job's own things, in order", "[cli]") {
   REQUIRE(snapshot);
   CHECK(snapshot->unread.empty());
   CHECK(snapshot->group.has_value());
-  REQUIRE(snapshot->workers.size() == 3);
-  CHECK(snapshot->workers[0].pod.meta.name == "gpt-1-0-0");
-  CHECK(snapshot->workers[1].slot == 9);
-  CHECK(snapshot->workers[2].slot == 10);
+  REQUIRE(snapshot->workers.size() == 4);
+  CHECK(snapshot->workers[0].pod.meta.name == "gpt-1-0-9");
+  CHECK(snapshot->workers[1].pod.meta.name == "gpt-1-0-10");
+  CHECK(snapshot->workers[2].slot == 9);
+  CHECK(snapshot->workers[3].slot == 10);
   REQUIRE(snapshot->events.size() == 2);
   CHECK(snapshot->events[0].reason == "Early");
-  CHECK(raw.pods.size() == 3);
+  CHECK(raw.pods.size() == 4);
   CHECK(raw.events.size() == 2);
   CHECK(raw.group["metadata"]["name"] == "gpt");
 }
