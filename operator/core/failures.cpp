@@ -158,14 +158,6 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
   return out;
 }
 
-// Its slot has another pod on record since.
-bool has_successor(const Pass& pass, const Failure& failure) {
-  const bool is_recorded = pass.group != nullptr && !failure.pod_uid.empty() &&
-                           pass.group->spec.attempt == pass.job.status.attempt;
-  return is_recorded && std::ranges::find(pass.group->spec.pods, failure.pod_uid,
-                                          &api::EligiblePod::uid) == pass.group->spec.pods.end();
-}
-
 // In the gang's present report.
 bool is_named(const Pass& pass, const Failure& failure) {
   return pass.report != nullptr &&
@@ -304,6 +296,13 @@ bool is_outlived(const Pass& pass, const Failure& failure) {
   if (is_mutant(Mutant::kI5OutlivedBlamed)) return false;
   return pass.report != nullptr && failure.generation > 0 &&
          failure.attempt == pass.job.status.attempt && failure.generation < pass.report->generation;
+}
+
+bool has_successor(const Pass& pass, const Failure& failure) {
+  const bool is_recorded = pass.group != nullptr && !failure.pod_uid.empty() &&
+                           pass.group->spec.attempt == pass.job.status.attempt;
+  return is_recorded && std::ranges::find(pass.group->spec.pods, failure.pod_uid,
+                                          &api::EligiblePod::uid) == pass.group->spec.pods.end();
 }
 
 const Failure* noted_failure(const Pass& pass) {

@@ -129,7 +129,7 @@ std::string ready_text(const Pass& pass) {
 void say_waiting(Pass& pass) {
   const Waiting waiting = waiting_for(pass);
   if (!waiting.is_blocked && has_replaced(pass) && is_true(pass.next, condition::kRestarting))
-    return pass.say("MemberLost", find_condition(pass.next, condition::kRestarting)->message);
+    return pass.say(kMemberLost, find_condition(pass.next, condition::kRestarting)->message);
   pass.say(waiting.reason, waiting.message);
   const Condition* running = find_condition(pass.next, condition::kRunning);
   const bool is_told = running != nullptr && running->reason == waiting.reason;
@@ -257,11 +257,12 @@ Waiting waiting_for(const Pass& pass) {
   return out;
 }
 
+// Also by pods that are gone: a place whose next pod is not its first had one.
 bool has_begun(const Pass& pass) {
   if (!pass.pods.current.empty()) return true;
   return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
          std::ranges::any_of(pass.group->spec.pods,
-                             [](const auto& pod) { return !pod.uid.empty(); });
+                             [](const auto& pod) { return !pod.uid.empty() || pod.n > 0; });
 }
 
 // Before Running is written, so that no crash leaves a running gang without. Not earlier: the

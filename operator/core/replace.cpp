@@ -72,10 +72,10 @@ void replace_members(Pass& pass, const Loss& loss) {
   const std::string message = sentence(loss.failure) + "; " + places_text(names) +
                               ", and the gang goes on from memory with it";
   if (has_lost_member(pass, loss)) {
-    set_condition(pass, condition::kRunning, "False", "MemberLost", message);
+    set_condition(pass, condition::kRunning, "False", kMemberLost, message);
     set_condition(pass, condition::kRestarting, "True", loss.failure.cause, message);
   }
-  pass.say("MemberLost", message);
+  pass.say(kMemberLost, message);
   const ObjectMeta& meta = pass.group->meta;
   pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, pass.group->spec, after});
   pass.acts.push_back(EmitEvent{true, "MemberReplaced", message, pass.next.attempt,

@@ -125,11 +125,11 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
   if (has_replaced(pass)) run_gang(pass);
   if (noted_failure(pass) == nullptr) {
     pass.next.last_failure = loss.failure;
-    pass.next.last_failure->generation = 0;  // not told yet
+    pass.next.last_failure->generation = pass.report != nullptr ? pass.report->generation : 0;
   }
   pass.wake(*loss.wait_until);
-  pass.say("MemberLost", sentence(pass.next.last_failure.value()) +
-                             "; waiting for the report of who failed first");
+  pass.say(kMemberLost, sentence(pass.next.last_failure.value()) +
+                            "; waiting for the report of who failed first");
 }
 
 }  // namespace

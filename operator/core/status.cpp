@@ -99,18 +99,22 @@ void judge_checkpoints(Pass& pass) {
   set_condition(pass, condition::kCheckpointHealthy, "True", "Saved", "checkpoints are saved");
 }
 
+// What the status knows is of the same generation or a later one. Where it was only waited for, the
+// end of the waiting is news.
+bool is_told(const Pass& pass, const Failure& failure) {
+  const auto& known = pass.next.last_failure;
+  if (!known || known->attempt != failure.attempt) return false;
+  if (known->generation != failure.generation) return known->generation > failure.generation;
+  return pass.job.status.reason != kMemberLost || has_successor(pass, failure);
+}
+
 // What the gang has outlived is told once, and is no reason to do anything.
 void tell_outlived(Pass& pass) {
   const Failure* newest = nullptr;
   for (const Failure& failure : pass.report->failures) {
     if (is_outlived(pass, failure)) newest = &failure;
   }
-  const auto& known = pass.next.last_failure;
-  // A pod that is replaced has been told of; one that is waited for has not.
-  const bool is_told = newest != nullptr && known && known->attempt == newest->attempt &&
-                       (known->generation >= newest->generation ||
-                        (known->generation == 0 && known->pod_uid != newest->pod_uid));
-  if (newest == nullptr || is_told) return;
+  if (newest == nullptr || is_told(pass, *newest)) return;
   pass.next.last_failure = *newest;
   const bool is_back = is_silence(*newest);
   pass.emit(true, "RecoveredInPlace",

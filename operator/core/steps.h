@@ -54,6 +54,9 @@ std::chrono::seconds backoff_after(const api::Failure& failure, int without_prog
 // Only a job that tells its progress can be seen to make none.
 bool tells_progress(const Pass& pass);
 
+// status.reason while a loss is waited for: for the culprit's report, or for another pod.
+inline constexpr char kMemberLost[] = "MemberLost";
+
 // replace.cpp: lost members of a gang that can go on from memory get other pods in the same
 // attempt.
 bool can_replace(const Pass& pass, const Loss& loss);

@@ -91,6 +91,32 @@ TEST_CASE("in_place: what the gang has outlived is told once, and restarts nothi
   CHECK(world.broken.empty());
 }
 
+TEST_CASE("in_place: a worker that is lost after its process was told of is told of once",
+          "[core][I8][O8]") {
+  World world(2, api::RuntimeKind::kNative);
+  world.settle();
+  world.report(10);
+  outlive(world, 1);
+  world.settle(seconds{60});
+  api::Failure silence = killed(world, 1, world.group->status.generation);
+  silence.exit_code = silence.signal = std::nullopt;
+  silence.cause = core::cause::kUnknown;
+  silence.message = "nothing heard";
+  world.group->status.failures.push_back(silence);
+  const int writes = world.status_writes;
+  world.settle();
+  CHECK(world.job.status.reason == "MemberLost");
+  CHECK(world.job.status.last_failure->message == "nothing heard");
+  CHECK(world.status_writes == writes + 1);
+  world.commit_next(14);  // it is back
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.job.status.phase == "Running");
+  CHECK(std::ranges::count(world.events, std::string{"RecoveredInPlace"}) == 2);
+  CHECK(world.job.status.last_failure->message == "nothing heard");
+  CHECK(world.broken.empty());
+}
+
 TEST_CASE("in_place: an outlived failure is not the culprit of a later end", "[core][I8]") {
   World world(3, api::RuntimeKind::kNative);
   world.settle();
