@@ -131,9 +131,11 @@ Tick Launcher::look_at_processes() const {
   Tick tick;
   for (int i = 0; i < settings_.worker.processes; ++i) {
     const api::PulsePage* page = channels_->pulse(i);
-    const auto state = supervisor_->state_of(i);
+    const pid_t worker = page == nullptr ? 0 : page->process.load(std::memory_order_relaxed);
+    const auto state = supervisor_->state_of(i, worker);
     if (page == nullptr || !state) continue;
-    const auto phase = static_cast<api::Phase>(page->phase.load(std::memory_order_relaxed));
+    // The phase before the beats: never a new phase with the silence of an old one.
+    const auto phase = static_cast<api::Phase>(page->phase.load(std::memory_order_acquire));
     tick.pulses.push_back({.local_rank = i,
                            .state = *state,
                            .beats = page->beats.load(std::memory_order_acquire),

@@ -13,6 +13,8 @@ const char* phase_name(Phase phase) {
 }
 
 void count_time(PulsePage& page, Phase phase, std::chrono::nanoseconds time) {
+  constexpr std::chrono::minutes kWorkMax{1};
+  if (time > kWorkMax && usual_time(page, phase).count() > 0) return;
   const auto micros = static_cast<std::uint64_t>(std::max<std::int64_t>(
       0, std::chrono::duration_cast<std::chrono::microseconds>(time).count()));
   const auto bucket = std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(micros)),

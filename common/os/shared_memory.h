@@ -1,4 +1,6 @@
-// Shared memory of a descriptor, mapped for reading and writing as long as this lives.
+// Shared memory of a descriptor, mapped for reading and writing as long as this lives. Whoever maps
+// what another process may make smaller is killed by a read behind its end: see F_SEAL_SHRINK. What
+// lies there is anybody's who has the descriptor; use atomics.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +14,7 @@ namespace pawl::os {
 class SharedMemory {
  public:
   SharedMemory() = default;
-  // Io when it cannot be mapped. The descriptor may be closed afterwards. Whoever maps what another
-  // process may make smaller is killed by a read behind its end: see F_SEAL_SHRINK.
+  // Io when it cannot be mapped. The descriptor may be closed afterwards.
   static Result<SharedMemory> map(int fd, std::size_t bytes);
   SharedMemory(SharedMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   SharedMemory& operator=(SharedMemory&& other) noexcept {

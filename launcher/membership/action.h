@@ -85,9 +85,10 @@ struct TerminationAsked {};  // SIGTERM or SIGINT
 enum class RunState {
   kRuns,
   kStopped,  // by SIGSTOP or the like
-  kTraced    // a debugger holds it
+  kTraced,   // a debugger holds it
+  kEnds      // it writes its core, or gives back its memory
 };
-struct ProcessPulse {  // common/api/pulse.h; `beats` is 0 where it does not use it
+struct ProcessPulse {  // common/api/pulse.h; `beats` is 0 where nobody uses it
   int local_rank = 0;
   RunState state = RunState::kRuns;
   std::uint64_t beats = 0;

@@ -43,9 +43,12 @@ struct Timings {
   std::chrono::milliseconds goodbye_max{10'000};
   std::chrono::milliseconds culprit_wait{1'000};  // a victim's report may come before the culprit's
   // Without a beat of a process (pulse.h): at least so long, and so many times what is usual in its
-  // phase; before that is known, hang_first. Stopped by a signal: hang_min in every phase.
-  std::chrono::milliseconds hang_min{1'500}, hang_first{600'000};
+  // phase; before that is known, hang_first; hang_data where it reads samples, which storage may
+  // hold up for all of them. Stopped by a signal: stopped_max, in every phase.
+  std::chrono::milliseconds hang_min{5'000}, hang_data{120'000}, hang_first{600'000};
+  std::chrono::milliseconds stopped_max{1'500};
   int hang_factor = 5;
+  std::chrono::milliseconds look_max{200};  // of one look at the processes, for their silence
   // Until a process parks. What it computes between two collectives may take long, and killing it
   // costs its state; one that hangs is found by its pulse.
   std::chrono::milliseconds park_max{30'000};

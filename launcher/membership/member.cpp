@@ -21,7 +21,7 @@ void Member::start() {
 }
 
 void Member::start_processes(std::optional<Placement> placement) {
-  for (Process& process : processes_) process = new_process();
+  for (Process& process : processes_) process.is_running = true;
   ctx_.act(StartProcesses{std::move(placement)});
 }
 

@@ -31,7 +31,7 @@ class Member {
   // After every input.
   void decide();
   void on_pulses(const std::vector<ProcessPulse>& pulses);
-  void forgive_silence();
+  void forgive_silence() { link_.forgive_silence(); }
 
   // Everything here is done: the code to exit with.
   std::optional<int> exit_code() const { return is_through_ ? exit_code_ : std::nullopt; }
@@ -46,9 +46,11 @@ class Member {
     Holding held;                  // of a process at rest
     std::int64_t welcomed_in = 0;  // the newest generation, this process or one that it replaced
     std::string killed_why;        // by us
-    ProcessPulse pulse;            // the last one
-    // Until when its pulse changed, and until when it was not seen stopped.
-    SteadyPoint moved_at{}, ran_at{};
+    bool is_hung = false;          // … because it neither went on nor ended
+    std::optional<SteadyPoint> killed_at;
+    ProcessPulse pulse;  // the last one
+    // Since it changed, and since it is stopped by a signal: of our own time, in which we looked.
+    std::chrono::nanoseconds silent{0}, stopped{0};
     std::optional<int> exit_code;
     std::optional<api::channel::Hello> hello;
   };
@@ -68,8 +70,9 @@ class Member {
   };
 
   // member_hang.cpp
-  Process new_process() const;
+  void see(Process& process, const ProcessPulse& pulse, std::chrono::nanoseconds time) const;
   std::optional<std::string> hang_of(const Process& process) const;
+  void give_up_unkillable(int local_rank);
   void on_commit(const Commit& commit);
   void on_parked(int local_rank, const api::channel::Parked& parked);
   void on_park(const Park& park);
@@ -104,6 +107,7 @@ class Member {
   Context& ctx_;
   LeaderLink link_;
   std::vector<Process> processes_;
+  SteadyPoint looked_at_{};  // at their pulses
   std::optional<Commit> commit_;
   std::optional<Peers> peers_;
   int member_rank_ = -1;

@@ -20,19 +20,21 @@ void Member::on_process_exited(const ProcessExited& exited) {
 api::Failure Member::failure_of(const ProcessExited& exited) const {
   // 75 says "not my fault": a peer or the network failed under it.
   const bool is_victim = exited.exit_code == api::kExitRetry;
-  const std::string& killed_why =
-      processes_[static_cast<std::size_t>(exited.local_rank)].killed_why;
+  const Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
+  // It may have ended by something else just before.
+  constexpr int kKill = 9;
+  const bool is_ours = process.killed_at && exited.signal == kKill && !exited.is_out_of_memory;
   api::Failure failure{
       .rank = rank_of(exited.local_rank),
       .pod = ctx_.id.pod,
       .node = ctx_.id.node,
       .pod_uid = ctx_.id.self.uid,
       .exit_code = exited.exit_code,
-      .cause = !killed_why.empty()       ? "Hang"
-               : is_victim               ? "Victim"
-               : exited.is_out_of_memory ? "OOM"
-               : exited.signal != 0      ? "Signal"
-                                         : "Error",
+      .cause = is_ours && process.is_hung ? "Hang"
+               : is_victim                ? "Victim"
+               : exited.is_out_of_memory  ? "OOM"
+               : exited.signal != 0       ? "Signal"
+                                          : "Error",
       .message = "rank " + std::to_string(rank_of(exited.local_rank)) +
                  (exited.signal != 0 ? " was killed by signal " + std::to_string(exited.signal)
                                      : " exited with code " + std::to_string(exited.exit_code)),
@@ -40,7 +42,7 @@ api::Failure Member::failure_of(const ProcessExited& exited) const {
       .attempt = ctx_.id.attempt,
       .time = ctx_.now.wall};
   if (exited.signal != 0) failure.signal = exited.signal;
-  if (!killed_why.empty()) failure.message = "killed, because " + killed_why;
+  if (is_ours) failure.message = "killed, because " + process.killed_why;
   if (!exited.message.empty()) failure.message += ": " + exited.message;
   return failure;
 }

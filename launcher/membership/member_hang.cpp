@@ -12,72 +12,84 @@
 namespace pawl::membership {
 namespace {
 
-std::string seconds_text(std::chrono::microseconds time) {
+using std::chrono::microseconds;
+
+std::string seconds_text(std::chrono::nanoseconds time) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.3g s", std::chrono::duration<double>(time).count());
   return text.data();
 }
 
-std::chrono::microseconds micros(std::chrono::nanoseconds time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time);
-}
-
 }  // namespace
 
-Member::Process Member::new_process() const {
-  Process process;
-  process.is_running = true;
-  process.moved_at = process.ran_at = ctx_.now.steady;
-  return process;
-}
-
-// Our own pause is no silence of theirs.
-void Member::forgive_silence() {
-  link_.forgive_silence();
-  for (Process& process : processes_) process.moved_at = process.ran_at = ctx_.now.steady;
-}
-
 void Member::kill(int local_rank, std::string why) {
-  processes_[static_cast<std::size_t>(local_rank)].killed_why = std::move(why);
+  Process& process = processes_[static_cast<std::size_t>(local_rank)];
+  process.killed_why = std::move(why);
+  process.killed_at = ctx_.now.steady;
   ctx_.act(KillProcess{local_rank});
 }
 
+// Our own pause is no silence of theirs: a look counts for as much as one usually takes.
 void Member::on_pulses(const std::vector<ProcessPulse>& pulses) {
+  if (pulses.empty()) return;
+  const std::chrono::nanoseconds time =
+      std::clamp<std::chrono::nanoseconds>(ctx_.now.steady - looked_at_, {}, ctx_.timings.look_max);
+  looked_at_ = ctx_.now.steady;
   for (const ProcessPulse& pulse : pulses) {
     Process& process = processes_[static_cast<std::size_t>(pulse.local_rank)];
-    // Who is held by a debugger is looked after.
-    const bool is_held = pulse.state == RunState::kTraced;
-    if (is_held || pulse.beats != process.pulse.beats) process.moved_at = ctx_.now.steady;
-    const bool is_still_stopped =
-        pulse.state == RunState::kStopped && process.pulse.state == RunState::kStopped;
-    if (!is_still_stopped) process.ran_at = ctx_.now.steady;
-    process.pulse = pulse;
-    if (!process.is_running || !process.killed_why.empty() || is_stopping()) continue;
-    if (auto why = hang_of(process)) kill(pulse.local_rank, std::move(*why));
+    see(process, pulse, time);
+    if (!process.is_running || is_stopping()) continue;
+    if (process.killed_at) {
+      give_up_unkillable(pulse.local_rank);
+    } else if (auto why = hang_of(process)) {
+      process.is_hung = true;
+      kill(pulse.local_rank, std::move(*why));
+    }
   }
+}
+
+// Who is held by a debugger is looked after, and who ends needs no help.
+void Member::see(Process& process, const ProcessPulse& pulse, std::chrono::nanoseconds time) const {
+  const bool is_excused = pulse.state == RunState::kTraced || pulse.state == RunState::kEnds;
+  const bool has_moved = pulse.beats != process.pulse.beats || is_excused;
+  const bool is_still_stopped =
+      pulse.state == RunState::kStopped && process.pulse.state == RunState::kStopped;
+  process.silent = has_moved ? std::chrono::nanoseconds{0} : process.silent + time;
+  process.stopped = is_still_stopped ? process.stopped + time : std::chrono::nanoseconds{0};
+  process.pulse = pulse;
 }
 
 std::optional<std::string> Member::hang_of(const Process& process) const {
   const ProcessPulse& pulse = process.pulse;
   const Timings& timings = ctx_.timings;
+  if (is_mutant(Mutant::kB45HangUnseen)) return std::nullopt;
   const std::string where = std::string(" in phase ") + api::phase_name(pulse.phase) + " of step " +
                             std::to_string(pulse.step);
-  if (is_mutant(Mutant::kB45HangUnseen)) return std::nullopt;
-  const auto stopped = micros(ctx_.now.steady - process.ran_at);
-  if (pulse.state == RunState::kStopped && stopped >= timings.hang_min) {
-    return "it has been stopped by a signal for " + seconds_text(stopped) +
+  if (pulse.state == RunState::kStopped && process.stopped >= timings.stopped_max) {
+    return "it has been stopped by a signal for " + seconds_text(process.stopped) +
            (pulse.beats > 0 ? "," + where : "");
   }
   if (pulse.beats == 0 || pulse.phase == api::Phase::kOther) return std::nullopt;
   const bool is_known = pulse.usual.count() > 0;
-  const std::chrono::microseconds limit =
-      is_known
-          ? std::max<std::chrono::microseconds>(timings.hang_min, pulse.usual * timings.hang_factor)
-          : timings.hang_first;
-  const auto silent = micros(ctx_.now.steady - process.moved_at);
-  if (silent < limit) return std::nullopt;
-  return "it has not moved for " + seconds_text(silent) + where +
+  const microseconds least =
+      pulse.phase == api::Phase::kData ? timings.hang_data : timings.hang_min;
+  const microseconds limit =
+      is_known ? std::max(least, pulse.usual * timings.hang_factor) : timings.hang_first;
+  if (process.silent < limit) return std::nullopt;
+  return "it has not moved for " + seconds_text(process.silent) + where +
          (is_known ? " (99 of 100 times it does within " + seconds_text(pulse.usual) + ")" : "");
+}
+
+// Storage or a driver that holds it in the kernel. Nobody can take its place while it is there, and
+// the others need not wait to learn that.
+void Member::give_up_unkillable(int local_rank) {
+  const Process& process = processes_[static_cast<std::size_t>(local_rank)];
+  if (ctx_.now.steady - *process.killed_at < ctx_.timings.kill_grace) return;
+  constexpr int kKill = 9;
+  fail_own({.local_rank = local_rank,
+            .exit_code = 128 + kKill,
+            .signal = kKill,
+            .message = "and it does not end: storage or a driver holds it in the kernel"});
 }
 
 }  // namespace pawl::membership

@@ -43,9 +43,10 @@ void Member::drive_parking() {
   if (!parking_ || is_stopping()) return;
   if (ctx_.now.steady >= parking_->deadline) {
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(ctx_.timings.park_max);
-    parking_->deadline = SteadyPoint::max();
+    parking_->deadline = ctx_.now.steady + ctx_.timings.park_max;
     for (std::size_t i = 0; i < processes_.size(); ++i) {
-      if (!processes_[i].is_working) continue;
+      const bool is_traced = processes_[i].pulse.state == RunState::kTraced;
+      if (!processes_[i].is_working || is_traced || processes_[i].killed_at) continue;
       kill(static_cast<int>(i),
            "it did not come to rest within " + std::to_string(limit.count()) + " s");
     }
@@ -88,7 +89,8 @@ void Member::outlive(const ProcessExited& exited) {
   ctx_.note("process_lost", failure.message, true);
   // Whoever comes in its place has not what this one may have contributed to.
   standing_.promise(standing_.entered());
-  Process next = new_process();
+  Process next;
+  next.is_running = true;
   next.welcomed_in = process.welcomed_in;
   process = std::move(next);
   // What is being written will be there without it; nothing of it can be tried again.

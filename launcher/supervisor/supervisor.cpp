@@ -4,12 +4,12 @@
 #include <unistd.h>
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <utility>
 
 #include "common/api/contract.h"
 #include "launcher/supervisor/error_file.h"
 #include "launcher/supervisor/oom.h"
+#include "launcher/supervisor/run_state.h"
 
 namespace pawl::launcher {
 namespace {
@@ -79,16 +79,10 @@ void Supervisor::forward(int signal) {
   }
 }
 
-std::optional<membership::RunState> Supervisor::state_of(int local_rank) const {
+std::optional<membership::RunState> Supervisor::state_of(int local_rank, pid_t worker) const {
   const auto found = processes_.find(local_rank);
   if (found == processes_.end() || !found->second.is_running) return std::nullopt;
-  std::ifstream file{"/proc/" + std::to_string(found->second.pid) + "/stat"};
-  std::string line;
-  std::getline(file, line);
-  const auto name_end = line.rfind(") ");  // the name may hold anything
-  const char letter = name_end == std::string::npos ? '?' : line[name_end + 2];
-  if (letter == 'T') return membership::RunState::kStopped;
-  return letter == 't' ? membership::RunState::kTraced : membership::RunState::kRuns;
+  return run_state(worker > 0 ? worker : found->second.pid);
 }
 
 void Supervisor::reap() {

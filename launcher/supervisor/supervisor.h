@@ -42,8 +42,9 @@ class Supervisor {
   // SIGCHLD came: takes every child that ended, ours and orphans that fell to us.
   void reap();
   void on_tick();
-  // Nothing of a process that does not run.
-  std::optional<membership::RunState> state_of(int local_rank) const;
+  // Nothing of a process that does not run. `worker`: the process below it that does the work,
+  // where that is known and another one (a shell may have started it).
+  std::optional<membership::RunState> state_of(int local_rank, pid_t worker = 0) const;
 
  private:
   struct Process {

@@ -167,7 +167,7 @@ bool is_named(const Pass& pass, const Failure& failure) {
 
 // A killed process in a pod that is well: its launcher has started another one.
 bool is_being_outlived(const Pass& pass, const Failure& failure) {
-  if (!pass.group->spec.is_in_place || failure.cause != cause::kSignal) return false;
+  if (!pass.group->spec.is_in_place || !is_killed(failure)) return false;
   return std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
     return worker.pod->meta.uid == failure.pod_uid && outcome_of(*worker.pod) == Outcome::kNone &&
            !is_terminating(*worker.pod);
@@ -236,7 +236,7 @@ bool is_own_fault(const Pass& pass, const Evidence& evidence) {
   const Failure& failure = evidence.failure;
   if (is_silence(failure)) return false;
   // A new member has to come in first.
-  return failure.cause != cause::kSignal || rank_of(pass, failure.pod_uid) < 0;
+  return !is_killed(failure) || rank_of(pass, failure.pod_uid) < 0;
 }
 
 std::vector<Evidence> collect(const Pass& pass) {
@@ -291,6 +291,11 @@ bool is_only_silent(const Pass& pass, const Failure& failure) {
 }
 
 }  // namespace
+
+bool is_killed(const Failure& failure) {
+  const bool is_hung = failure.cause == cause::kHang && !failure.pod_uid.empty();
+  return failure.cause == cause::kSignal || is_hung;
+}
 
 bool is_outlived(const Pass& pass, const Failure& failure) {
   if (is_mutant(Mutant::kI5OutlivedBlamed)) return false;

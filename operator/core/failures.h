@@ -34,6 +34,9 @@ struct Loss {
 // `without_leaving`: as if those that have time left to leave were well.
 std::optional<Loss> find_loss(const Pass& pass, bool without_leaving = false);
 
+// By a signal, by its launcher too where it hung: another one may do.
+bool is_killed(const api::Failure& failure);
+
 // The gang has formed anew without leaving memory since it happened.
 bool is_outlived(const Pass& pass, const api::Failure& failure);
 
@@ -59,7 +62,8 @@ inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
 inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
 inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
-inline constexpr char kHang[] = "Hang";        // Running, and no new step for too long
+// Running, and no new step for too long; with a pod, a process that its launcher found hanging.
+inline constexpr char kHang[] = "Hang";
 inline constexpr char kResized[] = "Resized";  // spec.replicas changed
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status

@@ -99,8 +99,7 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
       is_recent && failure->time && (is_restarting || failure->attempt == pass.next.attempt);
   if (!is_after_failure || is_mutant(Mutant::kB43NoBackoff)) return std::nullopt;
   // How often a member may be killed without a new step is limited by its gang.
-  const bool is_killed_member =
-      failure->attempt == pass.next.attempt && failure->cause == cause::kSignal;
+  const bool is_killed_member = failure->attempt == pass.next.attempt && is_killed(*failure);
   const auto wait = is_killed_member
                         ? std::chrono::seconds{0}
                         : backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);

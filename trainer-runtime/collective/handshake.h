@@ -31,8 +31,8 @@ struct RingOptions {
   std::chrono::milliseconds connect_deadline{30'000};
   std::chrono::milliseconds call_deadline{
       120'000};  // of one operation, waiting for slower ranks included
-  // Called in the thread that waits for a result, ten times a second, as long as the ring's own
-  // thread turns: it could go on if the others did.
+  // Called in the thread that waits for results, ten times a second or more, as long as the ring's
+  // own thread turns: it could go on if the others did.
   std::function<void()> on_waiting;
   int abort_fd = -1;  // readable: whatever waits for another rank ends at once; -1: never
 };

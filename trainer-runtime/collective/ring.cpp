@@ -57,11 +57,13 @@ class Ring final : public Collective {
 
   Status wait(Ticket ticket) override {
     std::unique_lock lock(mutex_);
-    std::uint64_t turns = link_.turns();
     const auto is_done = [&] { return finished_ >= ticket.sequence || error_; };
-    while (!changed_.wait_for(lock, kBeat, is_done)) {
-      const bool has_turned = std::exchange(turns, link_.turns()) != link_.turns();
-      if (has_turned && on_waiting_) on_waiting_();
+    bool is_waiting = true;
+    while (is_waiting) {
+      is_waiting = !changed_.wait_for(lock, kBeat, is_done);
+      // Many short waits are a long one.
+      const std::uint64_t turns = link_.turns();
+      if (std::exchange(turns_seen_, turns) != turns && on_waiting_) on_waiting_();
     }
     if (finished_ >= ticket.sequence) return {};
     return tl::make_unexpected(*error_);
@@ -147,6 +149,7 @@ class Ring final : public Collective {
   std::condition_variable changed_;
   std::deque<Work> queue_;
   std::uint64_t started_ = 0, finished_ = 0;
+  std::uint64_t turns_seen_ = 0;  // by whoever waits
   bool is_ending_ = false;
   std::optional<Error> error_;
   std::thread thread_;  // last: it uses all of the above

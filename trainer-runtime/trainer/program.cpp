@@ -240,6 +240,7 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
 
 Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& session,
                                Memory& memory, Pulse& pulse, const Clock& clock) {
+  pulse.begin_generation();
   PAWL_TRY(ring, form_ring(gang, run.door, session.park_fd(), [&pulse] { pulse.beat(); }));
   run.ring = std::move(ring);
   PAWL_TRY_VOID(take_start(run, gang, memory));

@@ -1,5 +1,6 @@
 #include "trainer-runtime/trainer/pulse.h"
 
+#include <unistd.h>
 #include <charconv>
 #include <utility>
 
@@ -20,11 +21,20 @@ Pulse Pulse::of_launcher(const Clock& clock) {
   return fd < 0 ? Pulse{clock} : Pulse{clock, fd};
 }
 
+void Pulse::begin_generation() {
+  auto* at = page();
+  if (at == nullptr) return;
+  at->process.store(::getpid(), std::memory_order_relaxed);
+  for (auto& phase : at->times) {
+    for (auto& count : phase) count.store(0, std::memory_order_relaxed);
+  }
+}
+
 void Pulse::enter(api::Phase phase) {
   beat();
   phase_ = phase;
   if (auto* at = page()) {
-    at->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
+    at->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_release);
     at->beats.fetch_add(1, std::memory_order_release);
   }
 }

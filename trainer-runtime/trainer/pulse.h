@@ -1,4 +1,6 @@
-// Says in the launcher's page (common/api/pulse.h) where the training thread is. One thread.
+// Says in the launcher's page (common/api/pulse.h) where the training thread is. What is usual is
+// of one generation: another number of ranks makes other shards, other rings and other neighbours
+// on the host. One thread.
 #pragma once
 
 #include "common/api/pulse.h"
@@ -16,6 +18,7 @@ class Pulse {
   // On the page that the launcher gave, if it gave one.
   static Pulse of_launcher(const Clock& clock);
 
+  void begin_generation();
   void enter(api::Phase phase);
   void enter(api::Phase phase, std::int64_t step);
   // It moves, in the phase where it is.

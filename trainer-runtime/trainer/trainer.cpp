@@ -269,13 +269,14 @@ Result<Validation> Trainer::validate() {
   for (auto batch = static_cast<std::uint64_t>(share.first);
        batch < static_cast<std::uint64_t>(share.last); ++batch) {
     if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
-    parts_.pulse.enter(Phase::kValidate);
+    parts_.pulse.enter(Phase::kData);
     const std::uint64_t first = batch * micro, count = std::min(micro, wanted - first);
     for (std::uint64_t i = 0; i < count; ++i) {
       parts_.corpus.held_out_sample((first + i) * available / wanted,
                                     std::span(inputs_).subspan(i * context, context),
                                     std::span(targets_).subspan(i * context, context));
     }
+    parts_.pulse.enter(Phase::kValidate);
     loss[0] += parts_.model.loss(
         parts_.arrays.parameters.span(),
         {std::span(inputs_).first(count * context), std::span(targets_).first(count * context)});

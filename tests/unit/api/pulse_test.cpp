@@ -26,6 +26,8 @@ TEST_CASE("pulse: times of every length have a place", "[api]") {
   CHECK(usual_time(page, Phase::kOptimizer) == 2us);
   count_time(page, Phase::kSnapshot, std::chrono::hours{24 * 365 * 100});
   CHECK(usual_time(page, Phase::kSnapshot) > std::chrono::hours{24});
+  for (int i = 0; i < 5; ++i) count_time(page, Phase::kOptimizer, 1h);  // a debugger
+  CHECK(usual_time(page, Phase::kOptimizer) == 2us);
   CHECK(usual_time(page, static_cast<Phase>(99)) == 0us);  // of a newer program
   CHECK(phase_name(static_cast<Phase>(99)) == std::string{"other"});
   CHECK(phase_name(Phase::kValidate) == std::string{"validate"});

@@ -44,7 +44,7 @@ TEST_CASE("hang: a process that does not move is killed and replaced in place, a
   const ProcessPulse forward{.phase = Phase::kForward, .step = 11, .usual = 20ms};
   it.pass(2, forward, 3s, true);
   CHECK(it.world.node(2).kills == 0);
-  it.pass(2, forward, 1'300ms, false);
+  it.pass(2, forward, 4'800ms, false);
   CHECK(it.world.node(2).kills == 0);
   it.pass(2, forward, 400ms, false);
   REQUIRE(it.world.node(2).kills == 1);
@@ -65,7 +65,7 @@ TEST_CASE("hang: a process that does not move is killed and replaced in place, a
   CHECK(failure.rank == 2);
   CHECK(failure.pod == "pod-2");
   CHECK(failure.message ==
-        "killed, because it has not moved for 1.5 s in phase forward of step 11 (99 of 100 times "
+        "killed, because it has not moved for 5 s in phase forward of step 11 (99 of 100 times "
         "it does within 0.02 s)");
   CHECK_FALSE(it.world.node(0).was_stopped);
 }
@@ -85,6 +85,17 @@ TEST_CASE("hang: how long nothing may move depends on the phase", "[launcher]") 
     CHECK(it.world.node(1).kills == 0);
     it.pass(1, first, 3s, false);
     CHECK(it.world.node(1).kills == 1);
+  }
+  SECTION("two minutes where storage may hold up all of them") {
+    const ProcessPulse data{.phase = Phase::kData, .usual = 1ms};
+    it.pass(1, data, 119s, false);
+    CHECK(it.world.node(1).kills == 0);
+    it.pass(1, data, 2s, false);
+    CHECK(it.world.node(1).kills == 1);
+  }
+  SECTION("for ever while it ends: it may write its core") {
+    it.pass(1, {.state = RunState::kEnds, .phase = Phase::kForward, .usual = 1ms}, 1h, false);
+    CHECK(it.world.node(1).kills == 0);
   }
   SECTION("for ever while it waits for storage, output or us") {
     it.pass(1, {.phase = Phase::kOther, .usual = 1ms}, 1h, false);
@@ -128,8 +139,8 @@ TEST_CASE("hang: our own pause is not taken for theirs", "[launcher]") {
   Watched it;
   const ProcessPulse forward{.phase = Phase::kForward, .usual = 20ms};
   it.pass(1, forward, 1s, true);
-  it.world.clock.advance(5s);
-  it.pass(1, forward, 1'300ms, false);
+  it.world.clock.advance(60s);
+  it.pass(1, forward, 4'500ms, false);
   CHECK(it.world.node(1).kills == 0);
 }
 
@@ -139,7 +150,7 @@ TEST_CASE("hang: where nobody may take its place the attempt ends with the cause
   world.run_to_training();
   world.report(10);
   const ProcessPulse forward{.beats = 5, .phase = Phase::kForward, .step = 11, .usual = 20ms};
-  for (int i = 0; i < 20 && world.node(1).kills == 0; ++i) {
+  for (int i = 0; i < 100 && world.node(1).kills == 0; ++i) {
     world.give(1, Tick{{forward}});
     world.pass(kLook);
   }
@@ -151,4 +162,53 @@ TEST_CASE("hang: where nobody may take its place the attempt ends with the cause
   REQUIRE(world.status().failures.size() == 1);
   CHECK(world.status().failures[0].cause == "Hang");
   CHECK(world.node(0).was_stopped);
+}
+
+TEST_CASE("hang: what ended in another way just before is told as that", "[launcher]") {
+  Watched it;
+  it.pass(2, {.phase = Phase::kForward, .usual = 20ms}, 6s, false);
+  REQUIRE(it.world.node(2).kills == 1);
+  const auto told = [&] {
+    for (const Node& node : it.world.nodes) {
+      for (const std::string& note : node.notes) {
+        if (note.find("process_lost") == 0 || note.find("process_failed") == 0) return note;
+      }
+    }
+    return std::string{};
+  };
+  SECTION("a crash") {
+    it.world.exit_process(2, 139, 11);
+    it.world.settle();
+    CHECK(told().find("rank 2 was killed by signal 11") != std::string::npos);
+  }
+  SECTION("out of memory") {
+    it.world.give(2, ProcessExited{.exit_code = 137, .signal = 9, .is_out_of_memory = true});
+    it.world.pass(2s);
+    REQUIRE(it.world.status().failures.size() == 1);
+    CHECK(it.world.status().failures[0].cause == "OOM");
+  }
+}
+
+TEST_CASE("hang: a process that does not even end when it is killed ends the attempt, and is named",
+          "[launcher]") {
+  Watched it;
+  const ProcessPulse forward{.phase = Phase::kForward, .step = 11, .usual = 20ms};
+  it.pass(2, forward, 6s, false);
+  REQUIRE(it.world.node(2).kills == 1);
+  it.pass(2, forward, 6s, false);
+  CHECK(it.world.node(2).kills == 1);
+  REQUIRE(it.world.status().failures.size() == 1);
+  CHECK(it.world.status().failures[0].cause == "Hang");
+  CHECK(it.world.status().failures[0].message.find("phase forward of step 11") !=
+        std::string::npos);
+  CHECK(it.world.status().failures[0].message.find("it does not end") != std::string::npos);
+  CHECK(it.world.node(0).was_stopped);
+}
+
+TEST_CASE("hang: a process in a debugger is not killed because its gang changes", "[launcher]") {
+  Watched it;
+  it.pass(2, {.state = RunState::kTraced, .phase = Phase::kForward, .usual = 20ms}, 1s, false);
+  it.world.exit_process(1, 137, 9);
+  it.world.pass(100s);
+  CHECK(it.world.node(2).kills == 0);
 }

@@ -17,6 +17,7 @@
 #include "launcher/supervisor/error_file.h"
 #include "launcher/supervisor/log_writer.h"
 #include "launcher/supervisor/oom.h"
+#include "launcher/supervisor/run_state.h"
 #include "launcher/supervisor/supervisor.h"
 #include "peer_fixture.h"
 
@@ -87,6 +88,17 @@ struct Shop {
 
 }  // namespace
 
+TEST_CASE("run_state: one that has ended is told from one that stands still", "[launcher]") {
+  CHECK(run_state(::getpid()) == membership::RunState::kRuns);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info;
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
+  CHECK(run_state(child) == membership::RunState::kEnds);
+  ::waitpid(child, nullptr, 0);
+  CHECK(run_state(child) == membership::RunState::kEnds);
+}
+
 TEST_CASE("supervisor: it is seen whether a process is stopped", "[launcher]") {
   Shop shop;
   using membership::RunState;
@@ -94,6 +106,7 @@ TEST_CASE("supervisor: it is seen whether a process is stopped", "[launcher]") {
   shop.start(0, "kill -STOP $$; exit 3");
   const auto is_stopped = [&] { return shop.supervisor->state_of(0) == RunState::kStopped; };
   REQUIRE(run_until(*shop.poller, is_stopped));
+  CHECK(shop.supervisor->state_of(0, ::getpid()) == RunState::kRuns);  // the one that works
   shop.supervisor->forward(SIGCONT);
   REQUIRE(shop.wait(1));
   CHECK(shop.ends[0].exit_code == 3);

@@ -117,6 +117,21 @@ TEST_CASE("in_place: a worker that is lost after its process was told of is told
   CHECK(world.broken.empty());
 }
 
+TEST_CASE("in_place: a process that hung is outlived as one that was killed", "[core][I5]") {
+  World world = World::training(3);
+  api::Failure hung = killed(world, 1, world.group->status.generation);
+  hung.cause = core::cause::kHang;
+  world.group->status.failures.push_back(hung);  // its gang has not formed anew yet
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.job.status.restarts.counted == 0);
+  world.commit_next(14);
+  world.settle(seconds{60});
+  CHECK(world.job.status.last_failure->cause == "Hang");
+  CHECK(std::ranges::count(world.events, std::string{"RecoveredInPlace"}) == 1);
+  CHECK(world.job.status.attempt == 1);
+}
+
 TEST_CASE("in_place: an outlived failure is not the culprit of a later end", "[core][I8]") {
   World world(3, api::RuntimeKind::kNative);
   world.settle();
