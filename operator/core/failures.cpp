@@ -191,6 +191,22 @@ std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
   return std::nullopt;
 }
 
+// Of a member in a place that the gang is to be without (I34): who is not heard there is no loss.
+bool is_beyond_size(const Pass& pass, const Failure& failure) {
+  const auto slot =
+      std::ranges::find(pass.group->spec.pods, failure.pod_uid, &api::EligiblePod::uid);
+  return slot != pass.group->spec.pods.end() && slot->slot >= pass.size();
+}
+
+std::string disruption_beyond_size(const Pass& pass, const Failure& failure) {
+  for (const Worker& worker : pass.pods.leaving) {
+    const auto said = worker.pod->meta.uid == failure.pod_uid ? read_pod(pass, *worker.pod)
+                                                              : std::optional<Evidence>{};
+    if (said && said->kind == LossKind::kDisruption) return said->failure.cause;
+  }
+  return cause::kNodeLost;
+}
+
 // The gang's own report: the leader heard the failures in order. `is_ending`: a launcher has left
 // its last words, so that nothing is being outlived any more.
 std::optional<Evidence> read_report(const Pass& pass, bool is_ending) {
@@ -201,9 +217,12 @@ std::optional<Evidence> read_report(const Pass& pass, bool is_ending) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
     if (is_outlived(pass, failure) || has_successor(pass, failure)) continue;
     if (!is_ending && is_being_outlived(pass, failure)) continue;
+    const bool is_unwanted = is_silence(failure) && is_beyond_size(pass, failure);
+    if (is_unwanted && !is_ending) continue;
     Evidence out;
     out.failure = failure;
     use_known_cause(out.failure);
+    if (is_unwanted) out.failure.cause = disruption_beyond_size(pass, failure);
     if (failure.exit_code == api::kExitFatal) {
       out.kind = LossKind::kFatal;
       out.failure.cause = cause::kFatal;

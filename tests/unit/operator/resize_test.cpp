@@ -238,3 +238,27 @@ TEST_CASE("resize: pods and record are taken away: another attempt, whatever the
   world.settle(seconds{60});
   CHECK(world.job.status.attempt == 2);
 }
+
+TEST_CASE("resize: a member that fell silent and is not wanted any more is no loss",
+          "[core][I34][B26]") {
+  World world = World::training(3);
+  world.lose_touch(2);
+  world.settle(seconds{2});
+  scale(world, 2);
+  SECTION("its gang goes on") {
+    world.settle(seconds{60});
+    CHECK(world.job.status.attempt == 1);
+    CHECK(world.group->spec.target_members == 2);
+  }
+  SECTION("its gang has ended") {
+    world.settle();
+    world.fail(0, 75, "Victim");
+    world.fail(1, 75, "Victim");
+    world.settle(seconds{60});
+    CHECK(world.job.status.attempt == 2);
+    CHECK(world.job.status.last_failure->cause == "NodeLost");
+    CHECK(world.job.status.restarts.free == 1);
+  }
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.broken.empty());
+}
