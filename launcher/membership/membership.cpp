@@ -52,6 +52,8 @@ void Membership::on(const RecordSeen& seen) {
 void Membership::take_or_give_up_lead() {
   if (ctx_.is_leader() && !gang_ && !member_.is_stopping()) {
     ctx_.note("leading", "term " + std::to_string(ctx_.record->status.term));
+    // It may have given up its watch as a member in the same moment.
+    ctx_.act(WatchRecord{true});
     gang_ = std::make_unique<Gang>(ctx_, writer_);
   }
   if (!gang_) return;

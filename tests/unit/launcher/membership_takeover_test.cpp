@@ -137,3 +137,16 @@ TEST_CASE("takeover: what is left of a dial to the old leader means nothing", "[
   world.pass(1s);
   CHECK(world.status().is_finished);
 }
+
+TEST_CASE("takeover: whoever leads watches the record, however it learned that it leads",
+          "[launcher]") {
+  GangWorld world = GangWorld::training();
+  REQUIRE_FALSE(world.node(1).is_watching);
+  // An event that was on its way when the member gave up its watch.
+  world.record.status.term += 1;
+  world.record.status.leader->ref = world.status().members[1].ref;
+  world.record.meta.resource_version = "999";
+  world.give(1, RecordSeen{world.record, 0});
+  world.settle();
+  CHECK(world.node(1).is_watching);
+}
