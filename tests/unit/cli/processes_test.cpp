@@ -1,22 +1,36 @@
 #include "cli/local/processes.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
 #include <csignal>
 #include <string>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "common/os/fd.h"
+
 using namespace pawl::local;
 
 namespace {
 
-// A child that runs a shell script with exactly this environment; killed and reaped at its end.
+// A child that runs a shell script with exactly this environment, and is a copy of this process no
+// more; killed and reaped at its end.
 struct Child {
   explicit Child(const std::string& script, std::vector<std::string> environment) {
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
+    const pawl::os::Fd reader{pipe[0]};
+    pawl::os::Fd writer{pipe[1]};
     pid = ::fork();
-    if (pid != 0) return;
+    if (pid != 0) {
+      writer.reset();
+      char none = 0;
+      REQUIRE(::read(reader.get(), &none, 1) == 0);  // closed by exec
+      return;
+    }
     std::vector<char*> entries;
     for (std::string& entry : environment) entries.push_back(entry.data());
     entries.push_back(nullptr);
@@ -43,8 +57,6 @@ TEST_CASE("processes: an environment is told from what only shows none", "[cli]"
     const Child child{"exec sh -c \"$AGAIN\" sh 1000",
                       {"PATH=/usr/bin:/bin", "MARK=a",
                        "AGAIN=n=$1; [ $n -gt 0 ] && exec sh -c \"$AGAIN\" sh $((n - 1))"}};
-    while (has_environment(child.pid, "PATH=/usr/bin:/bin") != true) {  // still this process
-    }
     int shown = 0, hidden = 0, passed_over = 0;
     siginfo_t info{};
     while (::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -68,7 +80,7 @@ TEST_CASE("processes: an environment is told from what only shows none", "[cli]"
     CHECK(has_environment(child.pid, "MARK=a") == false);
   }
   SECTION("one with another environment") {
-    const Child child{"sleep 1000", {"PATH=/usr/bin:/bin", "OTHER=MARK=a", "MARK=ab"}};
+    const Child child{"exec sleep 1000", {"PATH=/usr/bin:/bin", "OTHER=MARK=a", "MARK=ab"}};
     while (has_environment(child.pid, "MARK=ab") != true) {
     }
     CHECK(has_environment(child.pid, "MARK=a") == false);
