@@ -1,8 +1,7 @@
 // The page of shared memory in which a training process says, without a system call, where it is:
 // its launcher looks ten times a second and learns that it hangs, and in which phase (design §5,
 // rule 13). Inherited as a descriptor (contract.h kEnvPulseFd). One thread of the process writes,
-// the launcher reads: the phase first, then the beats, which
-// rise after every change of phase.
+// the launcher reads: the phase first, then the beats, which rise after every change of phase.
 #pragma once
 
 #include <array>

@@ -12,15 +12,6 @@ namespace pawl::launcher {
 
 namespace channel = api::channel;
 
-ChannelSet::ChannelSet(Poller& poller, Log& log, OnMessage on_message)
-    : poller_(poller), log_(log), on_message_(std::move(on_message)) {}
-
-ChannelSet::~ChannelSet() {
-  for (const auto& [local_rank, one] : channels_) {
-    if (one.socket.is_open()) poller_.remove(one.socket.get());
-  }
-}
-
 namespace {
 
 // Nobody may shrink it while it is mapped here.
@@ -32,6 +23,15 @@ Result<os::Fd> make_memory(const char* name, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+ChannelSet::ChannelSet(Poller& poller, Log& log, OnMessage on_message)
+    : poller_(poller), log_(log), on_message_(std::move(on_message)) {}
+
+ChannelSet::~ChannelSet() {
+  for (const auto& [local_rank, one] : channels_) {
+    if (one.socket.is_open()) poller_.remove(one.socket.get());
+  }
+}
 
 Result<ChannelSet::Inherited> ChannelSet::open(int local_rank) {
   PAWL_TRY(ends, os::seqpacket_pair());

@@ -42,6 +42,7 @@ bool is_outlived(const Pass& pass, const api::Failure& failure);
 
 // The slot of its pod has another pod on record since.
 bool has_successor(const Pass& pass, const api::Failure& failure);
+
 // What was written down of a loss of this attempt while the culprit is waited for; null: nothing.
 const api::Failure* noted_failure(const Pass& pass);
 
