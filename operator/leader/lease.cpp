@@ -112,9 +112,17 @@ SteadyPoint LeaseMachine::due() const {
   return std::min(expiry, std::max(wanted, retry_at_));
 }
 
+// Whatever our clock does: others know one renewal from another by its time, and may have missed
+// those in between.
+TimePoint LeaseMachine::rising(TimePoint wall) const {
+  if (!record_) return wall;
+  const auto last = parse_time(record_->renew_time);
+  return last ? std::max(wall, *last + milliseconds{1}) : wall;
+}
+
 kube::HttpRequest LeaseMachine::build(Ask ask, TimePoint wall) const {
   const kube::Resource& leases = kube::resources::kLeases;
-  const std::string time = format_micro_time(wall);
+  const std::string time = format_micro_time(ask == Ask::kRenew ? rising(wall) : wall);
   json meta = json::object(), spec = {{"renewTime", time}};
   if (ask == Ask::kCreate || ask == Ask::kTake) {
     spec["holderIdentity"] = options_.identity;

@@ -90,6 +90,7 @@ class LeaseMachine {
   Ask choose(SteadyPoint now) const;
   SteadyPoint takeable_at() const;
   Begin describe_begin() const;
+  TimePoint rising(TimePoint wall) const;
   kube::HttpRequest build(Ask ask, TimePoint wall) const;
   void on_record(LeaseRecord record, SteadyPoint now);
   void on_absent();

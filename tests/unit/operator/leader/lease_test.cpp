@@ -215,6 +215,20 @@ TEST_CASE("lease: wall clocks are not compared", "[leader][B21]") {
   CHECK(first.machine->terms() == 1);
 }
 
+TEST_CASE("lease: renewals bear rising times, whatever the holder's clock does", "[leader][B21]") {
+  LeaseWorld world(2);
+  Candidate& first = elect(world);
+  std::string before;
+  for (const int step : {0, -4, -8, -3'600, 3'600, 0}) {
+    first.wall_offset = seconds{step};
+    world.run(seconds{5});
+    const std::string renewed = world.lease()["spec"]["renewTime"];
+    CHECK(renewed > before);
+    before = renewed;
+  }
+  CHECK(world.leader() == &first);
+}
+
 TEST_CASE("lease: a lease that somebody takes, clears or deletes ends the lead at once",
           "[leader][B21]") {
   LeaseWorld world(2);
