@@ -90,13 +90,13 @@ json role_binding_of(const TrainingJob& job) {
 // No eviction at all: a gang that lacks one member is a gang that lacks all. More members than any
 // gang has, because for maxUnavailable the disruption controller asks for the job's scale with each
 // change of a pod, and for a plain number it asks for nothing.
-json disruption_budget_of(const TrainingJob& job) {
+json disruption_budget_of(const TrainingJob& job, int least) {
   constexpr int kMoreThanReplicasMax = 10'000;
   return {{"apiVersion", "policy/v1"},
           {"kind", "PodDisruptionBudget"},
           {"metadata", metadata_of(job, child_name(job))},
           {"spec",
-           {{"minAvailable", kMoreThanReplicasMax},
+           {{"minAvailable", least > 0 ? least : kMoreThanReplicasMax},
             {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
 }
 

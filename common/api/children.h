@@ -36,7 +36,8 @@ int processes_per_worker(const TrainingJob& job);
 nlohmann::json service_account_of(const TrainingJob& job);
 nlohmann::json role_of(const TrainingJob& job);
 nlohmann::json role_binding_of(const TrainingJob& job);
-nlohmann::json disruption_budget_of(const TrainingJob& job);
+// Lets no pod be evicted of which fewer than `least` would stay; 0: none at all.
+nlohmann::json disruption_budget_of(const TrainingJob& job, int least);
 nlohmann::json service_of(const TrainingJob& job);  // headless; where spec.hostnames asks for it
 nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);
 // restartPolicy Never; the launcher wraps the worker container's command; template's own values win

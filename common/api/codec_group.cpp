@@ -12,6 +12,8 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
   WorkerGroupSpec spec;
   fields.read("attempt", spec.attempt);
   fields.read("minMembers", spec.min_members);
+  fields.read("stabilizationSeconds", spec.stabilization_seconds);
+  fields.read("shortageSeconds", spec.shortage_seconds);
   fields.read("targetMembers", spec.target_members);
   fields.each("pods", [&](Fields& item) {
     EligiblePod pod;
@@ -114,6 +116,8 @@ json encode_spec(const WorkerGroupSpec& spec) {
   }
   return {{"attempt", spec.attempt},
           {"minMembers", spec.min_members},
+          {"stabilizationSeconds", spec.stabilization_seconds},
+          {"shortageSeconds", spec.shortage_seconds},
           {"targetMembers", spec.target_members},
           {"pods", std::move(pods)},
           {"checkpointNow", spec.checkpoint_now},

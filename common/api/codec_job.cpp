@@ -48,6 +48,12 @@ constexpr std::array<std::pair<CleanPodPolicy, const char*>, 3> kCleanNames{{
     {CleanPodPolicy::kNone, "None"},
 }};
 
+constexpr std::array<std::pair<OnShortage, const char*>, 3> kShortageNames{{
+    {OnShortage::kWait, "Wait"},
+    {OnShortage::kShrink, "Shrink"},
+    {OnShortage::kFail, "Fail"},
+}};
+
 template <typename Names, typename Value>
 void read_word(Fields& fields, const char* field, const Names& names, Value& out) {
   std::string word;
@@ -137,10 +143,21 @@ CheckpointSpec read_checkpoint_spec(Fields& fields) {
   return checkpoint;
 }
 
+Elastic read_elastic(Fields& fields) {
+  Elastic elastic;
+  fields.read("minReplicas", elastic.min_replicas);
+  fields.read("maxReplicas", elastic.max_replicas);
+  fields.read("stabilizationSeconds", elastic.stabilization_seconds);
+  read_word(fields, "onShortage", kShortageNames, elastic.on_shortage);
+  fields.read("shortageSeconds", elastic.shortage_seconds);
+  return elastic;
+}
+
 TrainingJobSpec read_job_spec(Fields& fields) {
   TrainingJobSpec spec;
   fields.read("suspend", spec.is_suspended);
   fields.read("replicas", spec.replicas);
+  fields.child("elastic", [&](Fields& child) { spec.elastic = read_elastic(child); });
   fields.read_auto("processesPerWorker", spec.processes_per_worker);
   fields.read_object_text("template", spec.template_json);
   fields.read("managedBy", spec.managed_by);
@@ -212,6 +229,14 @@ json write_spec(const TrainingJobSpec& spec) {
   put(object, "managedBy", spec.managed_by);
   write_policies(spec, object);
   if (spec.is_suspended) object["suspend"] = true;
+  if (spec.elastic) {
+    json elastic = {{"minReplicas", spec.elastic->min_replicas},
+                    {"stabilizationSeconds", spec.elastic->stabilization_seconds},
+                    {"onShortage", word_of(kShortageNames, spec.elastic->on_shortage)},
+                    {"shortageSeconds", spec.elastic->shortage_seconds}};
+    put(elastic, "maxReplicas", spec.elastic->max_replicas);
+    object["elastic"] = std::move(elastic);
+  }
   put(object, "processesPerWorker", spec.processes_per_worker);
   if (!spec.template_json.empty()) {
     object["template"] = parse_json(spec.template_json);

@@ -74,6 +74,17 @@ struct Deadlines {
   bool operator==(const Deadlines&) const = default;
 };
 
+enum class OnShortage { kWait, kShrink, kFail };
+
+struct Elastic {  // absent: minReplicas and maxReplicas are replicas
+  int min_replicas = 1;
+  std::optional<int> max_replicas;
+  int stabilization_seconds = 10;
+  OnShortage on_shortage = OnShortage::kShrink;
+  int shortage_seconds = 60;
+  bool operator==(const Elastic&) const = default;
+};
+
 enum class Strategy { kInPlace, kRecreateAll };
 enum class SuccessPolicy { kAllRanks, kRank0 };
 enum class CleanPodPolicy { kRunning, kAll, kNone };
@@ -82,6 +93,7 @@ struct TrainingJobSpec {
   std::string managed_by;  // "": Pawl
   bool is_suspended = false;
   int replicas = 1;
+  std::optional<Elastic> elastic;
   std::optional<int> processes_per_worker;  // absent = auto: GPUs of the worker container, else 1
   std::string template_json;  // PodTemplateSpec as compact JSON, "" if absent (Native only)
   Strategy strategy = Strategy::kInPlace;           // failurePolicy.strategy

@@ -214,6 +214,31 @@ void check_rules(const json& job, Errors& errors) {
   }
 }
 
+void check_elastic(const json& job, Errors& errors) {
+  const json& elastic = at(job, {"spec", "elastic"});
+  if (elastic.is_null()) return;
+  const auto number = [&](const json& from, const char* field, std::int64_t fallback) {
+    return at(from, {field}).is_null() ? fallback : integer_at(from, {field});
+  };
+  const std::int64_t replicas = number(at(job, {"spec"}), "replicas", 1);
+  refuse_if(number(elastic, "minReplicas", 1) > replicas, "spec.elastic.minReplicas",
+            "spec.elastic.minReplicas must be at most spec.replicas: lower it, or raise "
+            "spec.replicas",
+            errors);
+  refuse_if(number(elastic, "maxReplicas", replicas) < replicas, "spec.elastic.maxReplicas",
+            "spec.elastic.maxReplicas must be at least spec.replicas: raise it, or lower "
+            "spec.replicas",
+            errors);
+  refuse_if(!is_native(job), "spec.elastic",
+            "spec.elastic needs spec.runtime.kind Native: set that, or remove spec.elastic",
+            errors);
+  refuse_if(text_at_path(job, {"spec", "failurePolicy", "strategy"}, "InPlace") != "InPlace",
+            "spec.elastic",
+            "spec.elastic needs spec.failurePolicy.strategy InPlace: set that, or remove "
+            "spec.elastic",
+            errors);
+}
+
 void check_frozen(const json& before, const json& after, Errors& errors) {
   const json& was_suspended = at(before, {"spec", "suspend"});
   if (was_suspended.is_boolean() && was_suspended.get<bool>()) return;
@@ -250,6 +275,7 @@ Errors validate_training_job(const json& object) {
   check_template(object, errors);
   check_reserved(object, errors);
   check_rules(object, errors);
+  check_elastic(object, errors);
   check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,
                        {"spec.processesPerWorker", "must be a number from 1 to 64, or auto"},
                        errors);

@@ -23,8 +23,12 @@ struct EligiblePod {
 
 struct WorkerGroupSpec {
   std::int64_t attempt = 0;
-  // Pods in slots from target_members on leave as soon as the gang goes on without them.
+  // Pods in slots from target_members on leave as soon as the gang goes on without them. With fewer
+  // than min_members it waits; 0: target_members.
   int min_members = 0, target_members = 0;
+  int stabilization_seconds = 10;  // for each other, of members that come in one by one
+  // Then the first generation begins with min_members or more; 0: it waits for all.
+  int shortage_seconds = 0;
   std::vector<EligiblePod> pods;
   std::int64_t checkpoint_now =
       0;  // a counter: each increase asks for one checkpoint, then the gang keeps running
@@ -36,6 +40,10 @@ struct WorkerGroupSpec {
   int report_seconds = 10;
   bool operator==(const WorkerGroupSpec&) const = default;
 };
+
+inline bool may_be_smaller(const WorkerGroupSpec& spec) {
+  return spec.min_members > 0 && spec.min_members < spec.target_members;
+}
 
 struct MemberRef {
   std::string uid, start;  // start: random id of this launcher process; (uid, start) identifies it

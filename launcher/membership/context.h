@@ -56,6 +56,13 @@ struct Timings {
   // Until the record tells of a launcher that is lost, and until a gang that is to stop goes
   // without it. Most are replaced by then.
   std::chrono::milliseconds loss_told_wait{3'000};
+  // In which a launcher that lost its connection is back, or reads of a new leader. A gang that may
+  // be smaller goes on without it then.
+  std::chrono::milliseconds rejoin_wait{250}, rejoin_takeover_wait{1'000};
+  // A leader that hears less than half of its gang may be the one that is cut off.
+  std::chrono::milliseconds minority_wait{1'000};
+  std::chrono::milliseconds ready_wait{1'000};        // for a process that takes another's place
+  std::chrono::milliseconds flap_memory{600'000};     // of a node that lost its member
   int reforms_max = 3;                                // without a new confirmed step
   std::chrono::milliseconds change_worth_min{1'000};  // of training left, for another size
   std::chrono::milliseconds progress_every{100};      // reports of a step to the leader

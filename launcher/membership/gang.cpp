@@ -18,7 +18,8 @@ std::string without_brackets(const std::string& host) {
 
 }  // namespace
 
-Gang::Gang(Context& ctx, RecordWriter& writer) : ctx_(ctx), writer_(writer) {
+Gang::Gang(Context& ctx, RecordWriter& writer)
+    : ctx_(ctx), writer_(writer), gathers_since_(ctx.now.steady) {
   const api::WorkerGroupStatus& status = ctx_.record->status;
   const bool has_run = status.generation > 0 && !status.lineage.empty() &&
                        status.lineage.back().attempt == ctx_.id.attempt;
@@ -62,10 +63,12 @@ void Gang::on_message(PeerId peer, const Message& message) {
 
 void Gang::on_member_message(Joiner& joiner, const Message& message) {
   if (const auto* ready = std::get_if<Ready>(&message)) {
+    if (!joiner.ready) joiner.prepared_at = ctx_.now.steady;
     joiner.ready = *ready;
   } else if (!is_ours(joiner)) {
     // Its place may be given to it with the next decision.
     joiner.is_leaving = joiner.is_leaving || std::holds_alternative<Leaving>(message);
+    if (std::holds_alternative<ProcessLost>(message)) joiner.ready.reset();
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     if (joiner.member_rank != 0) return;
     progress_.add(progress->report, ctx_.now);
@@ -84,7 +87,9 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   } else if (const auto* broken = std::get_if<Broken>(&message)) {
     on_broken(joiner, *broken);
   } else if (const auto* parked = std::get_if<Parked>(&message)) {
-    if (stage_ == Stage::kReforming && parked->generation == generation_) joiner.parked = *parked;
+    if (stage_ != Stage::kReforming || parked->generation != generation_) return;
+    if (!joiner.parked) joiner.parked_at = ctx_.now.steady;
+    joiner.parked = *parked;
   } else if (std::holds_alternative<Finished>(message)) {
     joiner.is_finished = true;
   } else if (std::holds_alternative<Left>(message)) {
@@ -104,7 +109,8 @@ std::vector<PeerId> Gang::full_gang() const {
     if (pod != nullptr && pod->slot == joiner.join.slot && is_wanted(joiner))
       by_slot[pod->slot] = peer;
   }
-  if (by_slot.size() != target || !ctx_.is_leader()) return {};
+  const bool is_enough = by_slot.size() == target || may_begin_with(by_slot.size());
+  if (!is_enough || !ctx_.is_leader()) return {};
   std::vector<PeerId> gang;
   for (const auto& [slot, peer] : by_slot) gang.push_back(peer);
   return gang;
@@ -216,7 +222,7 @@ void Gang::enter_running() {
                                     .time = ctx_.now.wall});
     }
     joiner->member_rank = static_cast<int>(rank);
-    joiner->is_newcomer = false;
+    joiner->is_new = std::exchange(joiner->is_newcomer, false) || joiner->is_new;
   }
   const int source = source_rank();
   // Whoever reported the state lost it while the commit was under way: nobody enters it.
@@ -232,6 +238,9 @@ void Gang::enter_running() {
                       .load_uri = next_.base == 0 ? start_.load_uri : "",
                       .source_rank = source};
   for (const PeerId peer : members_) send(peer, commit);
+  for (auto& [peer, joiner] : joiners_) {
+    if (std::exchange(joiner.is_left_out, false) && joiner.member_rank < 0) send(peer, commit);
+  }
   if (ctx_.id.has_checkpoints) ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, generation_});
   for (const PeerId peer : members_) joiners_.at(peer).parked.reset();
 }

@@ -65,6 +65,7 @@ class Gang {
   void close_places();
   void forget_silence(const std::string& uid);
   bool is_heard(const std::string& uid) const;
+  bool is_waiting(const std::string& uid) const;
   bool has_trained_to_end() const;
 
   // gang_size.cpp
@@ -84,7 +85,28 @@ class Gang {
   bool may_lead(const Joiner& joiner) const;
   void hand_over();
 
-  // The joiner for each slot, in the order of slots; empty unless all of target_members are there.
+  // gang_elastic.cpp
+  std::size_t least_members() const;  // with fewer it waits
+  bool is_elastic() const;            // that is fewer than its target
+  bool is_short() const;              // without those that are to go
+  bool is_enough() const;
+  bool may_go_on() const;
+  bool may_begin_with(std::size_t members) const;
+  bool is_given_time(const Joiner& joiner) const;
+  bool is_minority() const;
+  bool is_unready(const Joiner& joiner) const;
+  bool are_members_ready() const;
+  bool is_slow(const Joiner& joiner) const;
+  bool is_unproven(const Joiner& joiner) const;
+  void leave_out();
+  void leave_out(PeerId peer);
+  void tell_silence(Joiner& joiner, const std::string& why);
+  bool tell_strayed();
+  void note_flap(const std::string& node);
+  bool is_held_back(const Joiner& joiner) const;
+  void choose_newcomers(std::vector<PeerId>& found, std::size_t missing) const;
+
+  // The joiner for each slot, in the order of slots; empty until the gang may begin.
   std::vector<PeerId> full_gang() const;
   void prepare_commit();
   // True when it is known what storage has to start from.
@@ -104,6 +126,7 @@ class Gang {
   void park_all();
   void drive_reform();
   void settle_places();
+  bool is_wrong(const api::Failure& failure) const;
   bool has_told_wrongly() const;
   // `culprit`: who is blamed where nothing is known to have failed.
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
@@ -161,6 +184,11 @@ class Gang {
   int reforms_ = 0;               // since the last new step
   std::int64_t reformed_at_ = 0;  // the newest confirmed step then
   bool are_peers_sent_ = false;
+  SteadyPoint gathers_since_{};
+  bool has_left_out_ = false;           // since the gang was broken last
+  std::vector<Joiner> strayed_;         // who waited to be let in and is not heard any more
+  SteadyPoint joined_at_{};             // when a member was last heard for the first time, or again
+  std::map<std::string, Flaps> flaps_;  // by node
 
   CheckpointLedger ledger_;
   std::optional<Publishing> publishing_;

@@ -51,6 +51,10 @@ void Gang::on_join(PeerId peer, const Join& join) {
   joiner.last_heard = ctx_.now.steady;
   joiner.is_leaving = join.is_leaving;
   joiners_[peer] = std::move(joiner);
+  joined_at_ = ctx_.now.steady;
+  // One that was lost and is back, and waits to be let in.
+  std::erase_if(strayed_, [&](const Joiner& one) { return one.join.self.uid == join.self.uid; });
+  if (generation_ > 0) forget_silence(join.self.uid);
   const auto there =
       std::ranges::count_if(joiners_, [](const auto& entry) { return !entry.second.is_lost; });
   ctx_.note("member_joined", join.pod + ", slot " + std::to_string(join.slot) + ", " +
@@ -106,6 +110,9 @@ void Gang::lose(PeerId peer, const std::string& why) {
   if (joiner.is_lost) return;
   ctx_.note("member_lost", joiner.join.pod + ": " + why, true);
   if (stage_ == Stage::kGathering || !is_ours(joiner)) {
+    const bool may_come = lives() && !joiner.is_released && !joiner.is_leaving;
+    joiner.lost_since = ctx_.now.steady;
+    if (may_come) strayed_.push_back(std::move(joiner));
     joiners_.erase(peer);
     return;
   }
@@ -123,6 +130,7 @@ void Gang::lose(PeerId peer, const std::string& why) {
 void Gang::mark_lost(Joiner& joiner) {
   joiner.is_lost = true;
   joiner.lost_since = ctx_.now.steady;
+  joiner.rejoin_by = ctx_.now.steady + ctx_.timings.rejoin_wait;
   joiner.ready.reset();
   joiner.parked.reset();  // what it holds cannot be fetched from it
 }
@@ -140,6 +148,7 @@ void Gang::on_tick() {
   for (const PeerId peer : silent) {
     ctx_.act(HangUp{peer});
     lose(peer, "nothing heard for " + std::to_string(ctx_.timings.dead.count()) + " ms");
+    if (Joiner* joiner = find(peer)) joiner->rejoin_by = ctx_.now.steady;  // it had its time
   }
 }
 
@@ -174,6 +183,7 @@ void Gang::on_left(Joiner& joiner) {
   joiner.has_left = true;
   if (!lives() || !ctx_.record->spec.has_successors) return;
   mark_lost(joiner);
+  joiner.rejoin_by = ctx_.now.steady;
   begin_reform(joiner.join.pod + " has left", true);
 }
 
@@ -237,6 +247,7 @@ void Gang::take_over() {
     joiner.member_rank = member.rank;
     joiner.is_lost = true;
     joiner.lost_since = ctx_.now.steady;
+    joiner.rejoin_by = ctx_.now.steady + ctx_.timings.rejoin_takeover_wait;
     const PeerId place = kVacant + static_cast<PeerId>(members_.size());
     joiners_[place] = std::move(joiner);
     members_.push_back(place);
@@ -294,7 +305,7 @@ void Gang::close_places() {
 // Heard again before the record told of it.
 void Gang::forget_silence(const std::string& uid) {
   std::erase_if(failures_, [&](const api::Failure& failure) {
-    return failure.generation >= generation_ && failure.pod_uid == uid && is_silence(failure);
+    return failure.pod_uid == uid && is_silence(failure);
   });
 }
 
@@ -302,6 +313,15 @@ bool Gang::is_heard(const std::string& uid) const {
   return std::ranges::any_of(members_, [&](PeerId peer) {
     const auto found = joiners_.find(peer);
     return found != joiners_.end() && found->second.join.self.uid == uid && !found->second.is_lost;
+  });
+}
+
+// It is no member, or not any more, and may become one.
+bool Gang::is_waiting(const std::string& uid) const {
+  return std::ranges::any_of(joiners_, [&](const auto& entry) {
+    const Joiner& joiner = entry.second;
+    return joiner.join.self.uid == uid && joiner.member_rank < 0 && !joiner.is_lost &&
+           !joiner.is_released && ctx_.find_pod(uid) != nullptr;
   });
 }
 

@@ -19,11 +19,19 @@ struct Joiner {
   std::int64_t lost_at = 0;  // the newest confirmed step then
   SteadyPoint last_heard{}, last_sent{};
   int member_rank = -1;
-  SteadyPoint lost_since{};
+  SteadyPoint lost_since{}, rejoin_by{};
+  SteadyPoint prepared_at{}, parked_at{};
   bool is_finished = false, has_left = false, is_lost = false;
   bool is_leaving = false;   // told to terminate; its place is another's as soon as it has left
   bool is_newcomer = false;  // let in with the next commit, in a place that nobody had
+  bool is_new = false;       // it came in, and no step was made since
+  bool is_left_out = false;  // the gang goes on without it, and hears it
   bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
+};
+
+struct Flaps {  // of a node: its members that fell silent
+  int count = 0;
+  SteadyPoint last{};
 };
 
 struct Publishing {

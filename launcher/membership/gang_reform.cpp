@@ -34,6 +34,11 @@ void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
 void Gang::begin_reform(const std::string& why, bool is_blameless) {
   if (stage_ != Stage::kRunning) return;
   is_blameless_ = is_blameless;
+  has_left_out_ = false;
+  for (const PeerId peer : members_) {
+    Joiner& joiner = joiners_.at(peer);
+    joiner.is_new = joiner.is_new && ledger_.confirmed() <= next_.step;
+  }
   const bool has_new_step = ledger_.confirmed() > reformed_at_;
   reforms_ = has_new_step ? 1 : reforms_ + 1;
   reformed_at_ = std::max(reformed_at_, ledger_.confirmed());
@@ -98,7 +103,8 @@ void Gang::drive_reform() {
     generation_ = ctx_.record->status.generation;
     return park_all();
   }
-  const auto start = are_parked ? best_start() : std::nullopt;
+  const bool is_waiting = !may_go_on() || (is_enough() && !are_members_ready());
+  const auto start = are_parked && !is_waiting ? best_start() : std::nullopt;
   // An API server that is away is waited for, with the state in memory; nobody else is for ever.
   if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_after_deadline();
   if (start && writer_.is_free() && ctx_.is_leader()) propose(*start);
@@ -116,28 +122,33 @@ void Gang::settle_places() {
       close_places();  // all go together, and save
     } else {
       release_leaving();
+      leave_out();
     }
   }
+  if (!may_go_on()) reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   bool is_late = has_told_wrongly();
+  is_late = tell_strayed() || is_late;
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
     if (!is_awaited(joiner)) continue;
     reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
     if (ctx_.now.steady - joiner.lost_since < ctx_.timings.loss_told_wait) continue;
     is_late = true;
-    const bool is_replaced = ctx_.find_pod(joiner.join.self.uid) == nullptr;
-    if (is_wanted(joiner) && !std::exchange(joiner.is_told, true) && !is_replaced)
-      remember(failure_of(joiner, {.cause = "Unknown", .message = "not heard by the new leader"}));
+    tell_silence(joiner, "not heard by the new leader");
   }
   if (is_late) write_if_due();
 }
 
-// The record names somebody as silent who is heard again: the operator must not act on it.
+// It names somebody as silent who is heard again: the operator must not act on it.
+bool Gang::is_wrong(const api::Failure& failure) const {
+  if (!lives() || failure.attempt != ctx_.id.attempt || !is_silence(failure)) return false;
+  return is_waiting(failure.pod_uid) ||
+         (failure.generation == generation_ && is_heard(failure.pod_uid));
+}
+
 bool Gang::has_told_wrongly() const {
-  return std::ranges::any_of(ctx_.record->status.failures, [this](const api::Failure& failure) {
-    return failure.attempt == ctx_.id.attempt && failure.generation == generation_ &&
-           is_silence(failure) && is_heard(failure.pod_uid);
-  });
+  return std::ranges::any_of(ctx_.record->status.failures,
+                             [this](const api::Failure& failure) { return is_wrong(failure); });
 }
 
 void Gang::give_up_after_deadline() {

@@ -31,6 +31,7 @@ void Gang::decide() {
   if (lives()) drop_replaced();
   if (lives()) release_unwanted();
   if (lives() && has_to_go()) hand_over();
+  if (stage_ == Stage::kRunning) tell_strayed();
   reform_for_size();
   if (stage_ == Stage::kRunning) send_peers();
   if (stage_ == Stage::kReforming && !proposal_) drive_checkpoints();
@@ -256,14 +257,12 @@ api::WorkerGroupStatus Gang::desired() const {
   next.checkpoint_done = std::max(next.checkpoint_done, checkpoint_done_);
   next.is_finished = next.is_finished || wants_finished_;
   // Who was not heard for a while and is back is not to be replaced.
-  std::erase_if(next.failures, [this](const api::Failure& failure) {
-    return lives() && failure.attempt == ctx_.id.attempt && failure.generation == generation_ &&
-           is_silence(failure) && is_heard(failure.pod_uid);
-  });
+  std::erase_if(next.failures, [this](const api::Failure& failure) { return is_wrong(failure); });
   // Victims are only of interest when nobody turns out to be the cause.
   const bool is_waiting = ctx_.now.steady - ended_at_ < ctx_.timings.culprit_wait;
   for (const api::Failure& failure : failures_) {
     if (failure.cause == "Victim" && (has_culprit() || is_waiting)) continue;
+    if (is_wrong(failure)) continue;
     const bool is_known = std::ranges::any_of(
         next.failures, [&](const api::Failure& known) { return is_same(known, failure); });
     if (!is_known) next.failures.push_back(failure);

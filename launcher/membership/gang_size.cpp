@@ -32,7 +32,7 @@ void Gang::reform_for_size() {
     const Joiner& joiner = joiners_.at(peer);
     if (joiner.is_lost || peer == kSelfPeer) continue;
     if (joiner.is_leaving) return begin_reform(joiner.join.pod + " was told to terminate", true);
-    if (!is_wanted(joiner)) {
+    if (!is_wanted(joiner) && !is_short()) {
       return begin_reform(
           "the gang is to have " + std::to_string(ctx_.record->spec.target_members) + " members",
           true);
@@ -42,8 +42,8 @@ void Gang::reform_for_size() {
   if (count > 0) begin_reform(std::to_string(count) + " members more are prepared", true);
 }
 
-// Launchers in places that nobody has, once every one of them is there and its processes only wait
-// for their rank.
+// Launchers in places that nobody has, whose processes only wait for their rank; once every one of
+// them is there, if the gang cannot be smaller.
 std::vector<PeerId> Gang::newcomers() const {
   std::vector<PeerId> found;
   std::size_t wanted = 0;
@@ -57,7 +57,7 @@ std::vector<PeerId> Gang::newcomers() const {
     if (!has_place(joiner.join.slot)) found.push_back(peer);
   }
   const auto target = static_cast<std::size_t>(ctx_.record->spec.target_members);
-  if (wanted + found.size() < target) found.clear();
+  choose_newcomers(found, target - std::min(target, wanted));
   return found;
 }
 
@@ -65,12 +65,14 @@ std::vector<PeerId> Gang::newcomers() const {
 std::vector<PeerId> Gang::dropped() const {
   std::vector<PeerId> found;
   const auto& members = ctx_.record->status.members;
+  const auto& base = ctx_.record->status.base_members;
   for (const auto& [peer, joiner] : joiners_) {
-    const bool is_there = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released;
-    const bool is_member =
-        std::ranges::find(members, joiner.join.self, &api::Member::ref) != members.end();
-    if (is_there && is_member && !is_wanted(joiner) && !has_place(joiner.join.slot))
-      found.push_back(peer);
+    const bool is_there = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released &&
+                          ctx_.find_pod(joiner.join.self.uid) != nullptr;
+    const bool may_hold =
+        std::ranges::find(members, joiner.join.self, &api::Member::ref) != members.end() ||
+        std::ranges::find(base, joiner.join.self) != base.end();
+    if (is_there && may_hold && !has_place(joiner.join.slot)) found.push_back(peer);
   }
   return found;
 }
@@ -96,22 +98,25 @@ void Gang::add_newcomers() {
   std::ranges::sort(members_, {}, [this](PeerId peer) { return joiners_.at(peer).join.slot; });
 }
 
-// Those whose places are no more, when the others hold what they hold, and those who were to come
-// and were lost before the commit: nothing is lost with them.
+// Those whose places are no more, when the others hold what they hold and are enough, and those who
+// were to come and were lost before the commit: nothing is lost with them.
 void Gang::drop_unwanted() {
   for (const PeerId peer : std::vector(members_)) {
     Joiner& joiner = joiners_.at(peer);
     if (peer == kSelfPeer) continue;  // it hands over first
+    const bool is_unwanted = !is_wanted(joiner);
     const bool is_gone =
-        joiner.is_lost && (joiner.is_newcomer || (!is_wanted(joiner) && is_start_known()));
-    const bool can_go =
-        !is_wanted(joiner) && !joiner.is_lost && joiner.parked && is_held_by_others(joiner, false);
+        joiner.is_lost && (joiner.is_newcomer || (is_unwanted && is_enough() && is_start_known()));
+    const bool can_go = is_unwanted && !joiner.is_lost && joiner.parked && !is_short() &&
+                        is_held_by_others(joiner, false);
     if (!is_gone && !can_go) continue;
     ctx_.note("member_dropped", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     std::erase(members_, peer);
     proposal_.reset();  // was of more
     joiner.member_rank = -1;
-    if (is_gone) joiners_.erase(peer);
+    if (!is_gone) continue;
+    if (!is_unwanted && !joiner.is_leaving) strayed_.push_back(std::move(joiner));
+    joiners_.erase(peer);
   }
 }
 
@@ -124,7 +129,8 @@ void Gang::release_unwanted() {
   const auto& members = ctx_.record->status.members;
   for (auto& [peer, joiner] : joiners_) {
     const bool is_free = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released &&
-                         ctx_.find_pod(joiner.join.self.uid) != nullptr && !is_wanted(joiner);
+                         ctx_.find_pod(joiner.join.self.uid) != nullptr &&
+                         (!is_wanted(joiner) || joiner.is_leaving);
     if (!is_free ||
         std::ranges::find(members, joiner.join.self, &api::Member::ref) != members.end())
       continue;

@@ -46,6 +46,10 @@ void Member::on_record() {
   }
   if (commit_ && ctx_.is_replaced())
     return begin_stop(api::kExitRetry, false, "another pod has this one's place");
+  // The gang goes on without it, for now.
+  const bool is_member = std::ranges::find(record.status.members, ctx_.id.self,
+                                           &api::Member::ref) != record.status.members.end();
+  if (is_ready_ && !is_member && record.status.generation > standing_.entered()) set_ready(false);
   link_.retarget();
 }
 
@@ -101,6 +105,8 @@ void Member::give_up(int code, const std::string& why) {
 void Member::on_commit(const Commit& commit) {
   const api::WorkerGroupStatus& status = commit.group.status;
   const auto me = std::ranges::find(status.members, ctx_.id.self, &api::Member::ref);
+  const bool is_ours = status.attempt == ctx_.id.attempt && status.generation > standing_.entered();
+  if (is_ours && is_ready_ && me == status.members.end()) return set_ready(false);
   if (is_stopping() || !standing_.may_enter(status.generation) ||
       status.attempt != ctx_.id.attempt || !status.leader || me == status.members.end()) {
     ctx_.note("commit_ignored", "generation " + std::to_string(status.generation), true);
@@ -112,7 +118,7 @@ void Member::on_commit(const Commit& commit) {
   report_sent_ = {};  // the first step of a generation is told at once
   standing_.enter(status.generation);
   member_rank_ = me->rank;
-  ctx_.act(SetReady{true});
+  set_ready(true);
   ctx_.note("generation_entered", "generation " + std::to_string(status.generation) + ", member " +
                                       std::to_string(me->rank) + " of " +
                                       std::to_string(status.members.size()));
@@ -120,6 +126,11 @@ void Member::on_commit(const Commit& commit) {
   if (is_native()) return welcome();
   start_processes(Placement{member_rank_, static_cast<int>(status.members.size()), status.attempt,
                             status.generation, commit.master_address, commit.master_port});
+}
+
+void Member::set_ready(bool is_ready) {
+  is_ready_ = is_ready;
+  ctx_.act(SetReady{is_ready});
 }
 
 int Member::rank_of(int local_rank) const {

@@ -100,6 +100,7 @@ class Member {
   void end_as_victim(const std::string& why);
   void tell_victim(const std::string& why);
   void fail_own(const ProcessExited& exited);
+  void set_ready(bool is_ready);
   int rank_of(int local_rank) const;
   bool is_native() const { return ctx_.id.runtime == api::RuntimeKind::kNative; }
   bool are_all(bool (*predicate)(const Process&)) const;
@@ -125,6 +126,7 @@ class Member {
   std::optional<SteadyPoint> leave_by_;  // told to terminate, and waiting for the leader's word
   std::optional<int> exit_code_;         // set: stopping
   bool has_own_failure_ = false, is_through_ = false;
+  bool is_ready_ = false;               // as SetReady said last
   std::optional<SteadyPoint> term_at_;  // when saving processes are told to end
   SteadyPoint stop_deadline_{};         // storage that hangs does not hold the pod for ever
 };

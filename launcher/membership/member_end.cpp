@@ -103,7 +103,7 @@ void Member::begin_stop(int code, bool is_saving, const std::string& why) {
   if (is_stopping()) return;
   exit_code_ = code;
   ctx_.note("stopping", why);
-  ctx_.act(SetReady{false});
+  set_ready(false);
   const auto& timings = ctx_.timings;
   stop_deadline_ = ctx_.now.steady + timings.save_grace + timings.kill_grace + timings.goodbye_max;
   stop_processes(is_saving);

@@ -57,8 +57,8 @@ kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& 
 namespace {
 
 constexpr std::size_t kEventMessageBytesMax = 1'000;  // the API server takes 1,024
-json child_of(const api::TrainingJob& job, ObjectKind kind) {
-  switch (kind) {
+json child_of(const api::TrainingJob& job, const core::CreateChild& action) {
+  switch (action.kind) {
     case ObjectKind::kServiceAccount:
       return api::service_account_of(job);
     case ObjectKind::kRole:
@@ -68,7 +68,7 @@ json child_of(const api::TrainingJob& job, ObjectKind kind) {
     case ObjectKind::kService:
       return api::service_of(job);
     default:
-      return api::disruption_budget_of(job);
+      return api::disruption_budget_of(job, action.least);
   }
 }
 
@@ -116,7 +116,7 @@ struct FirstRequest {
     return patch_status(context, action, action.resource_version);
   }
   Result<kube::HttpRequest> operator()(const core::CreateChild& action) const {
-    return create(action.kind, child_of(*context.job, action.kind));
+    return create(action.kind, child_of(*context.job, action));
   }
   Result<kube::HttpRequest> operator()(const core::CreateGroup& action) const {
     return create(ObjectKind::kWorkerGroup, api::worker_group_of(*context.job, action.spec));

@@ -49,6 +49,16 @@ bool has_missed_deadline(Pass& pass) {
                       " to start (deadlines.startSeconds)");
     return true;
   }
+  const auto& elastic = pass.job.spec.elastic;
+  const bool may_fail =
+      elastic && elastic->on_shortage == OnShortage::kFail && has_successors(pass);
+  if (may_fail && is_over(pass, anchor, elastic->shortage_seconds)) {
+    begin_failure(pass, "Shortage",
+                  waiting_for(pass).message + "; attempt " + std::to_string(status.attempt) +
+                      " had " + in_seconds(elastic->shortage_seconds) +
+                      " to get its workers (elastic.shortageSeconds, onShortage is Fail)");
+    return true;
+  }
   return false;
 }
 

@@ -22,6 +22,7 @@ struct Evidence {
   std::optional<TimePoint> leaves_by;  // until then its containers may still run
   int slot = -1;                       // -1: of no pod that is lost
   bool is_silence = false;             // its pod looks well
+  bool is_left_out = false;            // … and its gang goes on without it
   bool has_last_words = false;         // its launcher has left by itself, and says why
 };
 
@@ -158,11 +159,19 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
   return out;
 }
 
-// In the gang's present report.
+// In the gang's present report, for this loss.
 bool is_named(const Pass& pass, const Failure& failure) {
   return pass.report != nullptr &&
-         std::ranges::find(pass.report->failures, failure.pod_uid, &Failure::pod_uid) !=
-             pass.report->failures.end();
+         std::ranges::any_of(pass.report->failures, [&](const Failure& one) {
+           const bool is_same = one.generation == failure.generation || one.generation == 0;
+           return one.pod_uid == failure.pod_uid && is_same;
+         });
+}
+
+// The gang has gone on without it, and has not heard of it since.
+bool is_left_out(const Pass& pass, const Failure& failure) {
+  return pass.report != nullptr && is_silence(failure) && failure.generation > 0 &&
+         failure.generation < pass.report->generation && !pass.is_member(failure.pod_uid);
 }
 
 // A killed process in a pod that is well: its launcher has started another one.
@@ -184,6 +193,7 @@ std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
     Evidence out;
     out.failure = failure;
     out.is_silence = true;
+    out.is_left_out = is_left_out(pass, failure);
     // It has trained to the end, and its gang has not heard of that.
     if (is_terminal(pod)) out.kind = LossKind::kDisruption;
     return out;
@@ -213,6 +223,7 @@ std::optional<Evidence> read_report(const Pass& pass, bool is_ending) {
   // Each of them names its attempt, so that those count which come before the first commit.
   if (pass.group == nullptr || pass.group->status.attempt != pass.job.status.attempt)
     return std::nullopt;
+  std::optional<Evidence> left_out;  // explains nothing of what came after it
   for (const Failure& failure : pass.group->status.failures) {
     if (failure.attempt != pass.job.status.attempt || failure.cause == cause::kVictim) continue;
     if (is_outlived(pass, failure) || has_successor(pass, failure)) continue;
@@ -229,16 +240,19 @@ std::optional<Evidence> read_report(const Pass& pass, bool is_ending) {
     } else if (is_free_cause(out.failure.cause)) {
       out.kind = LossKind::kDisruption;
     }
-    return out;
+    out.is_left_out = is_left_out(pass, failure);
+    if (!out.is_left_out) return out;
+    if (!left_out) left_out = std::move(out);
   }
-  return std::nullopt;
+  return left_out;
 }
 
 // Who is blamed: a fatal exit ends everything; a disruption explains the failures beside it; then
 // whoever failed first; then the lowest rank. Victims are never blamed while anybody else can be.
 auto blame_order(const Evidence& evidence) {
   const bool is_victim = evidence.is_victim && !is_mutant(Mutant::kI8VictimBlamed);
-  const int weight = is_victim                                ? 3
+  const int weight = is_victim                                ? 4
+                     : evidence.is_left_out                   ? 3
                      : evidence.kind == LossKind::kFatal      ? 0
                      : evidence.kind == LossKind::kDisruption ? 1
                                                               : 2;
@@ -255,7 +269,9 @@ bool is_own_fault(const Pass& pass, const Evidence& evidence) {
   const Failure& failure = evidence.failure;
   if (is_silence(failure)) return false;
   // A new member has to come in first.
-  return !is_killed(failure) || rank_of(pass, failure.pod_uid) < 0;
+  // A gang that may be smaller does not wait for it.
+  const bool is_waited_for = pass.group == nullptr || !api::may_be_smaller(pass.group->spec);
+  return !is_killed(failure) || (is_waited_for && rank_of(pass, failure.pod_uid) < 0);
 }
 
 std::vector<Evidence> collect(const Pass& pass) {
@@ -318,8 +334,10 @@ bool is_killed(const Failure& failure) {
 
 bool is_outlived(const Pass& pass, const Failure& failure) {
   if (is_mutant(Mutant::kI5OutlivedBlamed)) return false;
-  return pass.report != nullptr && failure.generation > 0 &&
-         failure.attempt == pass.job.status.attempt && failure.generation < pass.report->generation;
+  const bool is_past = pass.report != nullptr && failure.generation > 0 &&
+                       failure.attempt == pass.job.status.attempt &&
+                       failure.generation < pass.report->generation;
+  return is_past && !is_left_out(pass, failure);
 }
 
 bool has_successor(const Pass& pass, const Failure& failure) {

@@ -86,29 +86,34 @@ bool ensure_record(Pass& pass) {
   return true;
 }
 
+bool has_record(const Pass& pass) {
+  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
+         (has_begun(pass) || pass.group->spec.target_members == pass.job.spec.replicas);
+}
+
 // The record that the pods are created from: the one that stands, or the one this plan writes.
 WorkerGroupSpec record(const Pass& pass) {
-  const bool stands =
-      pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-      (has_begun(pass) || pass.group->spec.target_members == pass.job.spec.replicas);
-  return stands ? pass.group->spec : group_spec(pass);
+  return has_record(pass) ? pass.group->spec : group_spec(pass);
 }
 
 // UIDs go into the record when the whole wave is there: one write, and no gang starts in part; one
 // that runs is told of whoever is there. The status tells of the pods before that: of a gang that
 // may run, something is left to see when somebody has deleted its record and its pods. How often it
 // reports may change later, and what the failure policy allows.
-void fill_uids(Pass& pass, const WorkerGroupSpec& spec) {
+void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
   WorkerGroupSpec filled = spec;
   filled.report_seconds = pass.policy.report_seconds;
   filled.is_in_place = is_in_place(pass);
   filled.has_successors = has_successors(pass);
+  set_range(pass, filled);
   bool has_new = false;
   for (EligiblePod& slot : filled.pods) {
     if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
-    // A gang that runs lets in those that are there.
-    if (pod == nullptr && pass.report != nullptr) continue;
+    // A gang that runs lets in those that are there, and one that may begin smaller does not wait
+    // for a pod that was refused.
+    const bool may_wait = pass.report != nullptr || (is_refused && spec.shortage_seconds > 0);
+    if (pod == nullptr && may_wait) continue;
     if (pod == nullptr) return;
     if (!slot.uid.empty()) continue;
     slot.uid = pod->meta.uid;
@@ -153,21 +158,24 @@ bool is_gang_ready(const Pass& pass) {
   });
 }
 
-void describe(Pass& pass) {
-  if (is_gang_ready(pass) && !is_true(pass.next, condition::kRunning)) {
-    const bool are_all = pass.pods.ready == pass.size();
-    const std::string message =
-        (are_all ? "all " + std::to_string(pass.size()) : ready_text(pass)) + " workers are ready";
-    if (!has_replaced(pass)) add_disruption_budget(pass);
-    set_condition(pass, condition::kRunning, "True", "AllReady", message);
-    clear_condition(pass, condition::kRestarting, "Running", message);
-    if (!has_replaced(pass)) {
-      pass.emit(false, "Running", message);
-    } else if (pass.report != nullptr) {
-      pass.emit(false, "RecoveredInPlace", message + " again; " + start_text(pass),
-                std::to_string(pass.report->generation));
-    }
+void note_running(Pass& pass) {
+  if (!is_gang_ready(pass) || is_true(pass.next, condition::kRunning)) return;
+  const bool are_all = pass.pods.ready == pass.size();
+  const std::string message =
+      (are_all ? "all " + std::to_string(pass.size()) : ready_text(pass)) + " workers are ready";
+  if (!has_replaced(pass)) add_disruption_budget(pass);
+  set_condition(pass, condition::kRunning, "True", "AllReady", message);
+  clear_condition(pass, condition::kRestarting, "Running", message);
+  if (!has_replaced(pass)) {
+    pass.emit(false, "Running", message);
+  } else if (pass.report != nullptr) {
+    pass.emit(false, "RecoveredInPlace", message + " again; " + start_text(pass),
+              std::to_string(pass.report->generation));
   }
+}
+
+void describe(Pass& pass) {
+  note_running(pass);
   if (static_cast<int>(pass.pods.current.size()) == pass.size()) {
     clear_condition(pass, condition::kStalled, "Created", "every pod could be created");
   }
@@ -183,8 +191,16 @@ void describe(Pass& pass) {
 
 void say_refusal(Pass& pass, const Refusal& refusal) {
   const std::string message = refusal.action + " was refused: " + refusal.message;
+  if (pass.report != nullptr) note_running(pass);
+  const bool runs = is_true(pass.next, condition::kRunning) && is_gang_ready(pass);
   if (refusal.is_leftover) {
     pass.say("WaitingForCleanup", message);
+  } else if (pass.report != nullptr && runs) {  // without it, for now
+    clear_condition(pass, condition::kStalled, "Running", "the gang runs without it");
+    const std::string all = ready_text(pass) + " workers ready in attempt " +
+                            std::to_string(pass.next.attempt) + "; " + message;
+    if (pass.job.status.message != all) pass.emit(true, refusal.reason, message);
+    pass.say("Running", all);
   } else {
     stall(pass, refusal.reason, message);
   }
@@ -268,7 +284,9 @@ bool has_begun(const Pass& pass) {
 // Before Running is written, so that no crash leaves a running gang without. Not earlier: the
 // disruption controller writes to a budget with each pod that becomes ready.
 void add_disruption_budget(Pass& pass) {
-  const CreateChild budget{ObjectKind::kDisruptionBudget};
+  const bool is_elastic = pass.group != nullptr && may_be_smaller(pass.group->spec);
+  const CreateChild budget{ObjectKind::kDisruptionBudget,
+                           is_elastic ? pass.group->spec.min_members : 0};
   const std::optional<Refusal>& refusal = pass.seen.refusal;
   if (refusal && refusal->action == describe(budget)) {
     pass.emit(true, "NoDisruptionBudget",
@@ -285,10 +303,22 @@ std::string pod_hash(const Pass& pass) {
   return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
 }
 
+void set_range(const Pass& pass, WorkerGroupSpec& spec) {
+  // Who is left out gets a successor, or the gang would only become smaller.
+  const auto elastic = has_successors(pass) ? pass.job.spec.elastic : std::nullopt;
+  spec.min_members =
+      elastic ? std::min(elastic->min_replicas, spec.target_members) : spec.target_members;
+  if (elastic) spec.stabilization_seconds = elastic->stabilization_seconds;
+  const bool may_begin_smaller = elastic && elastic->on_shortage == OnShortage::kShrink &&
+                                 spec.min_members < spec.target_members;
+  spec.shortage_seconds = may_begin_smaller ? elastic->shortage_seconds : 0;
+}
+
 WorkerGroupSpec group_spec(const Pass& pass) {
   WorkerGroupSpec spec;
   spec.attempt = pass.job.status.attempt;
-  spec.min_members = spec.target_members = pass.job.spec.replicas;
+  spec.target_members = pass.job.spec.replicas;
+  set_range(pass, spec);
   spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
   spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
   spec.is_in_place = is_in_place(pass);
@@ -310,7 +340,7 @@ void run_gang(Pass& pass) {
   if (refusal) say_refusal(pass, *refusal);
   if (refusal && is_mutant(Mutant::kB38RefusalForEver)) return;
   if (refusal && pass.now_exact < refusal->retry_at) {
-    if (pass.report != nullptr) fill_uids(pass, pass.group->spec);
+    if (has_record(pass) && !pass.pods.current.empty()) fill_uids(pass, pass.group->spec, true);
     return pass.wake(refusal->retry_at);
   }
   if (!ensure_record(pass)) return;
@@ -334,7 +364,8 @@ void run_gang(Pass& pass) {
     return pass.say("BackOff", find_condition(pass.next, condition::kRestarting)->message +
                                    "; it starts at " + format_time(*allowed_at));
   }
-  fill_uids(pass, spec);  // first: what cannot be created must not keep the others out
+  fill_uids(pass, spec,
+            refusal.has_value());  // first: what cannot be created must not keep the others out
   if (may_create) create_missing(pass, spec);
   tell_given_up(pass);
   if (!refusal) describe(pass);

@@ -39,6 +39,13 @@ std::string places_text(const std::vector<std::string>& names) {
   return std::to_string(names.size()) + " pods are replaced, the first by " + names.front();
 }
 
+// What the gang does meanwhile: a smaller one may have gone on already.
+std::string meanwhile_text(const Pass& pass, bool is_waiting) {
+  if (is_waiting) return ", and the gang goes on from memory with it";
+  return "; until then the gang trains with " + std::to_string(pass.report->members.size()) +
+         " of " + std::to_string(pass.size());
+}
+
 }  // namespace
 
 bool can_replace(const Pass& pass, const Loss& loss) {
@@ -69,9 +76,10 @@ void replace_members(Pass& pass, const Loss& loss) {
   if (!has_budget) add_disruption_budget(pass);
   pass.next.last_failure = loss.failure;
   pass.next.last_failure->generation = pass.report->generation;
-  const std::string message = sentence(loss.failure) + "; " + places_text(names) +
-                              ", and the gang goes on from memory with it";
-  if (has_lost_member(pass, loss)) {
+  const bool is_waiting = has_lost_member(pass, loss);
+  const std::string message =
+      sentence(loss.failure) + "; " + places_text(names) + meanwhile_text(pass, is_waiting);
+  if (is_waiting) {
     set_condition(pass, condition::kRunning, "False", kMemberLost, message);
     set_condition(pass, condition::kRestarting, "True", loss.failure.cause, message);
   }

@@ -84,7 +84,8 @@ bool is_resized(const Pass& pass) {
 void resize(Pass& pass) {
   if (!can_resize(pass)) return restart(pass, {cause::kResized, change_text(pass)});
   WorkerGroupSpec after = pass.group->spec;
-  after.min_members = after.target_members = pass.job.spec.replicas;
+  after.target_members = pass.job.spec.replicas;
+  set_range(pass, after);
   for (int slot = 0; slot < after.target_members; ++slot) {
     if (std::ranges::find(after.pods, slot, &EligiblePod::slot) != after.pods.end()) continue;
     after.pods.push_back({slot, pod_name(pass.job, after.attempt, slot, 0), "", 0, slot});

@@ -77,6 +77,11 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
 
 namespace {
 
+bool is_repeated(const Pass& pass, const Failure& failure) {
+  const auto identity = parse_pod_name(pass.job.meta.name, failure.pod);
+  return identity && identity->n > 0;
+}
+
 // Attempt after attempt is taken away before the gang has run: wait as long as it has not run,
 // which doubles each time. A gang that ran until now is not held up.
 std::chrono::seconds time_without_gang(const Pass& pass, TimePoint failed_at) {
@@ -103,7 +108,11 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
   const auto wait = is_killed_member
                         ? std::chrono::seconds{0}
                         : backoff_after(*failure, pass.next.restarts.without_progress, pass.policy);
-  if (!is_restarting) return *failure->time + wait;  // of a pod that was to come in
+  // Of a pod that was to come in, or that the others have gone on without: it may be the next of
+  // many.
+  if (!is_restarting && is_repeated(pass, *failure))
+    return *failure->time + std::max(wait, pass.policy.refused_backoff);
+  if (!is_restarting) return *failure->time + wait;
   return *failure->time + std::max(wait, time_without_gang(pass, *failure->time));
 }
 
@@ -124,7 +133,10 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
   if (has_replaced(pass)) run_gang(pass);
   if (noted_failure(pass) == nullptr) {
     pass.next.last_failure = loss.failure;
-    pass.next.last_failure->generation = pass.report != nullptr ? pass.report->generation : 0;
+    // A silence is told again, and judged anew, with each generation that it befalls.
+    Failure& noted = *pass.next.last_failure;
+    if (!is_silence(noted) || noted.generation == 0)
+      noted.generation = pass.report != nullptr ? pass.report->generation : 0;
   }
   pass.wake(*loss.wait_until);
   pass.say(kMemberLost, sentence(pass.next.last_failure.value()) +

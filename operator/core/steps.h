@@ -77,6 +77,8 @@ bool frees_places(Pass& pass);
 // gang.cpp: from a persisted attempt to a complete gang.
 void run_gang(Pass& pass);
 api::WorkerGroupSpec group_spec(const Pass& pass);
+// With how many members of `spec.target_members` the gang may go on.
+void set_range(const Pass& pass, api::WorkerGroupSpec& spec);
 std::string pod_hash(const Pass& pass);  // of what a pod would be made from now
 void add_disruption_budget(Pass& pass);  // once an attempt
 // "2/4 workers ready; 1 cannot start: …", and the reason in a word.

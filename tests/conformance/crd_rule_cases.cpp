@@ -97,6 +97,29 @@ std::vector<CrdCase> create_cases() {
   return cases;
 }
 
+std::vector<CrdCase> elastic_cases() {
+  const json native = changed(torch_job(), "/spec/runtime/kind", "Native");
+  const auto with = [](const json& job, const json& elastic) {
+    return changed(job, "/spec/elastic", elastic);
+  };
+  const json whole = with(native, {{"minReplicas", 2}, {"maxReplicas", 2}});
+  return {
+      create("elastic", whole),
+      create("elastic by default", with(native, json::object())),
+      create("elastic, the least above replicas", with(native, {{"minReplicas", 3}})),
+      create("elastic, the most below replicas", with(native, {{"maxReplicas", 1}})),
+      create("elastic without replicas", without(whole, "/spec", "replicas")),
+      create("elastic Torch", with(torch_job(), {{"minReplicas", 1}})),
+      create("elastic, all recreated",
+             changed(whole, "/spec/failurePolicy", {{"strategy", "RecreateAll"}})),
+      create("elastic, in place", changed(whole, "/spec/failurePolicy", {{"strategy", "InPlace"}})),
+      update("replicas above the most", whole, changed(whole, "/spec/replicas", 3)),
+      update("replicas below the least", whole, changed(whole, "/spec/replicas", 1)),
+      update("elastic there", native, whole),
+      update("elastic away", whole, native),
+  };
+}
+
 json rule_of(const json& matchers) {
   json rule = {{"name", "r"}, {"action", "Restart"}};
   rule.update(matchers);
@@ -219,7 +242,7 @@ std::vector<CrdCase> group_cases() {
 
 std::vector<CrdCase> rule_cases() {
   std::vector<CrdCase> cases = create_cases();
-  for (const auto& more : {policy_cases(), update_cases(), group_cases()}) {
+  for (const auto& more : {elastic_cases(), policy_cases(), update_cases(), group_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -54,6 +54,10 @@ GangFixture::GangFixture(const GangOptions& options) : options_(options) {
   informer_->start();
 }
 
+bool has_trained(const api::WorkerGroup& group) {
+  return group.status.progress && group.status.progress->step > 5;
+}
+
 GangFixture::~GangFixture() {
   for (const auto& [slot, pid] : pids_) {
     if (pid <= 0) continue;
@@ -94,7 +98,8 @@ void GangFixture::create_record() {
   group.meta.ns = "team";
   group.meta.labels[api::kLabelJobUid] = "job-uid";
   group.spec.attempt = 1;
-  group.spec.min_members = group.spec.target_members = options_.members;
+  group.spec.target_members = options_.members;
+  group.spec.min_members = options_.least > 0 ? options_.least : options_.members;
   group.spec.report_seconds = options_.report_seconds;
   group.spec.is_in_place = group.spec.has_successors = options_.is_in_place;
   for (int slot = 0; slot < options_.members; ++slot)
@@ -134,7 +139,7 @@ void GangFixture::write_pods() {
   }
   edit_spec(json{
       {"attempt", attempt_},
-      {"minMembers", options_.members},
+      {"minMembers", options_.least > 0 ? options_.least : options_.members},
       {"targetMembers", options_.members},
       {"pods",
        pods}}.dump());

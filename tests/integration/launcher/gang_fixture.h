@@ -27,7 +27,11 @@ struct GangOptions {
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   int report_seconds = 1;
   bool is_in_place = false;
+  int least = 0;  // members with which the gang may go on; 0: all
 };
+
+// Some steps.
+bool has_trained(const api::WorkerGroup& group);
 
 class GangFixture {
  public:

@@ -24,7 +24,7 @@ TEST_CASE("children: every child is owned by the job and carries its labels", "[
   const Result<json> pod = worker_pod_of(job, 1, 0, 0, {});
   REQUIRE(pod.has_value());
   for (const json& child :
-       {service_account_of(job), role_of(job), role_binding_of(job), disruption_budget_of(job),
+       {service_account_of(job), role_of(job), role_binding_of(job), disruption_budget_of(job, 0),
         service_of(job), worker_group_of(job, {}), *pod}) {
     INFO(child.dump());
     const Result<ObjectMeta> meta = decode_meta(child);
@@ -81,9 +81,14 @@ TEST_CASE("children: the binding is for the job's account, or for the template's
 }
 
 TEST_CASE("children: the disruption budget lets no pod of the job be evicted", "[api]") {
-  const json budget = disruption_budget_of(samples::observed(samples::torch_job()));
+  const json budget = disruption_budget_of(samples::observed(samples::torch_job()), 0);
   CHECK(budget["spec"] == parse_json(R"({"minAvailable": 10000,
     "selector": {"matchLabels": {"pawl.dev/job-uid": "job-uid"}}})"));
+}
+
+TEST_CASE("children: of an elastic job a drain may evict what it can do without", "[api]") {
+  const json budget = disruption_budget_of(samples::observed(samples::torch_job()), 3);
+  CHECK(budget["spec"]["minAvailable"] == 3);
 }
 
 TEST_CASE("children: the WorkerGroup has the job's name and the given spec", "[api]") {

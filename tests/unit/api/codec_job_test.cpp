@@ -17,6 +17,19 @@ TEST_CASE("codec: a TrainingJob with every field set survives encode and decode"
   CHECK(decoded->status == job.status);
 }
 
+TEST_CASE("codec: an elastic TrainingJob survives encode and decode", "[api]") {
+  TrainingJob job = samples::full_job();
+  job.spec.strategy = Strategy::kInPlace;
+  job.spec.elastic = Elastic{.min_replicas = 2,
+                             .max_replicas = 9,
+                             .stabilization_seconds = 30,
+                             .on_shortage = OnShortage::kFail,
+                             .shortage_seconds = 7};
+  const Result<TrainingJob> decoded = decode_training_job(encode_training_job(job));
+  REQUIRE(decoded.has_value());
+  CHECK(decoded->spec == job.spec);
+}
+
 TEST_CASE("codec: a TrainingJob with nothing set survives encode and decode", "[api]") {
   const TrainingJob job;
   const Result<TrainingJob> decoded = decode_training_job(encode_training_job(job));

@@ -140,6 +140,8 @@ WorkerGroup full_group() {
   group.spec = {.attempt = 2,
                 .min_members = 2,
                 .target_members = 4,
+                .stabilization_seconds = 30,
+                .shortage_seconds = 20,
                 .pods = {{.slot = 1, .name = "gpt-2-1-0", .uid = "u1", .n = 3, .order = 5},
                          {.slot = 2, .name = "gpt-2-2-0", .uid = "", .n = 0, .order = 1}},
                 .checkpoint_now = 9,

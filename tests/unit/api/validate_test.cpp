@@ -214,6 +214,22 @@ TEST_CASE("validate: a failure rule has a name of its own, an action, and says w
        {"/spec/failurePolicy", {{"rules", {right, right}}}, "spec.failurePolicy.rules[1]"}});
 }
 
+TEST_CASE("validate: how small and how large an elastic gang may be", "[api]") {
+  json job = samples::native_job();
+  job["spec"]["replicas"] = 4;
+  job["spec"]["elastic"] = {{"minReplicas", 2}, {"maxReplicas", 6}, {"stabilizationSeconds", 0}};
+  CHECK(validate_training_job(job).empty());
+  check_refused(job,
+                {{"/spec/elastic/minReplicas", 5, "spec.elastic.minReplicas"},
+                 {"/spec/elastic/minReplicas", 0, "spec.elastic.minReplicas"},
+                 {"/spec/elastic/maxReplicas", 3, "spec.elastic.maxReplicas"},
+                 {"/spec/elastic/stabilizationSeconds", -1, "spec.elastic.stabilizationSeconds"},
+                 {"/spec/replicas", 1, "spec.elastic.minReplicas"},
+                 {"/spec/replicas", 7, "spec.elastic.maxReplicas"},
+                 {"/spec/failurePolicy", {{"strategy", "RecreateAll"}}, "spec.elastic"}});
+  check_refused(samples::torch_job(), {{"/spec/elastic", json::object(), "spec.elastic"}});
+}
+
 TEST_CASE("validate: deadlines, policies and managedBy", "[api][B14][B10][B11][B12][B13]") {
   check_refused(samples::torch_job(),
                 {{"/spec/deadlines", {{"activeSeconds", 0}}, "spec.deadlines.activeSeconds"},

@@ -10,7 +10,9 @@ GangWorld::GangWorld(const WorldOptions& wanted) : options(wanted) {
   record.meta.name = "job";
   record.meta.resource_version = std::to_string(version_);
   record.spec.attempt = 1;
-  record.spec.min_members = record.spec.target_members = options.launchers;
+  record.spec.target_members = options.launchers;
+  record.spec.min_members = options.least > 0 ? options.least : options.launchers;
+  record.spec.shortage_seconds = options.shortage;
   record.spec.report_seconds = 10;
   record.spec.is_in_place = record.spec.has_successors = options.is_in_place;
   for (int slot = 0; slot < options.launchers; ++slot) add_launcher(slot, true);
@@ -26,7 +28,7 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
   node.membership =
       std::make_unique<Membership>(Identity{.self = {uid, "start-" + std::to_string(index)},
                                             .pod = name,
-                                            .node = "node",
+                                            .node = "node-" + std::to_string(slot),
                                             .attempt = 1,
                                             .slot = slot,
                                             .runtime = options.runtime,
@@ -281,8 +283,8 @@ void GangWorld::kill_launcher(std::size_t index) {
   settle();
 }
 
-GangWorld GangWorld::training(int launchers) {
-  GangWorld world({.launchers = launchers});
+GangWorld GangWorld::training(int launchers, int least) {
+  GangWorld world({.launchers = launchers, .least = least});
   world.run_to_training();
   world.report(10);
   world.pass(std::chrono::milliseconds{200});
@@ -321,8 +323,10 @@ std::size_t GangWorld::resize(int members) {
   const std::size_t first = nodes.size();
   const auto slots = static_cast<int>(record.spec.pods.size());
   for (int slot = slots; slot < members; ++slot) add_launcher(slot, true);
-  edit_spec(
-      [members](api::WorkerGroupSpec& spec) { spec.min_members = spec.target_members = members; });
+  edit_spec([&](api::WorkerGroupSpec& spec) {
+    spec.target_members = members;
+    spec.min_members = options.least > 0 ? options.least : members;
+  });
   return first;
 }
 

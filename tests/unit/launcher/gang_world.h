@@ -21,6 +21,8 @@ struct WorldOptions {
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   bool has_checkpoints = true;
   bool is_in_place = true;
+  int least = 0;     // members without which the gang waits; 0: all
+  int shortage = 0;  // seconds after which it begins with as many; 0: never
 };
 
 struct Node {
@@ -42,7 +44,7 @@ struct Node {
 class GangWorld {
  public:
   explicit GangWorld(const WorldOptions& options);
-  static GangWorld training(int launchers = 3);  // at step 10; node 0 leads
+  static GangWorld training(int launchers = 3, int least = 0);  // at step 10; node 0 leads
 
   // Lets everything happen that can, without time passing.
   void settle();

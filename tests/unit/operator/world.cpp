@@ -273,22 +273,25 @@ void World::report(std::int64_t step, std::optional<std::int64_t> checkpoint_ste
   touch(group->meta);
 }
 
-void World::commit() {
+void World::commit(int without_slot) {
   WorkerGroupStatus& status = group->status;
   status.members.clear();
   for (const EligiblePod& pod : group->spec.pods) {
-    if (pod.slot >= group->spec.target_members || pod.uid.empty()) continue;
+    const bool is_in = pod.slot < group->spec.target_members && pod.slot != without_slot;
+    if (!is_in || pod.uid.empty()) continue;
     status.members.push_back({{pod.uid, "start"}, "10.0.0.1:1000", pod.slot, pod.slot});
   }
   status.leader = Leader{status.members.front().ref, "10.0.0.1:1000", "print"};
 }
 
-void World::commit_next(std::int64_t start_step) {
+void World::commit_next(std::int64_t start_step, int without_slot) {
   WorkerGroupStatus& status = group->status;
   status.base_generation = status.generation;
   status.generation += 1;
   status.start_step = start_step;
-  commit();
+  status.base_members.clear();
+  for (const Member& member : status.members) status.base_members.push_back(member.ref);
+  commit(without_slot);
   touch(group->meta);
 }
 

@@ -60,8 +60,9 @@ class World {
   void remove_pod(int slot);  // by a user, and it is gone
   void lose_touch(int slot);  // so the gang reports
   // The gang goes on as its next generation, of those in group.spec.pods.
-  void commit_next(std::int64_t start_step);
-  void commit();  // of those in group.spec.pods, the first leads; the generation is the caller's
+  void commit_next(std::int64_t start_step, int without_slot = -1);
+  // Of those in group.spec.pods, the first leads; the generation is the caller's.
+  void commit(int without_slot = -1);
   void set_spec(const std::function<void(api::TrainingJobSpec&)>& change);
   void set_suspended(bool is_suspended);
 
