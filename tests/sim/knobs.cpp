@@ -1,5 +1,7 @@
 #include "tests/sim/knobs.h"
 
+#include <algorithm>
+
 namespace pawl::sim {
 namespace {
 
@@ -57,6 +59,31 @@ void draw_cluster(Random& random, Knobs& knobs) {
   knobs.strand_node = rate(random, 2);
 }
 
+// What its user does, and what befalls its record, would end most gangs before their members come
+// and go.
+void make_restless(Knobs& knobs) {
+  knobs.is_restless = true;
+  knobs.recreates_all = false;
+  knobs.jobs = 1;
+  knobs.nodes = 4;
+  knobs.user_deletes = knobs.user_suspends = knobs.user_edits = 0;
+  knobs.delete_group = knobs.delete_status = knobs.cut_status = knobs.refuse_pods = 0;
+  knobs.foreign_pod = knobs.prunes = 0;
+  knobs.lag_max = std::min(knobs.lag_max, milliseconds{1'000});
+  knobs.latency_max = std::min(knobs.latency_max, milliseconds{200});
+  for (int* rate : {&knobs.lose_request, &knobs.lose_reply, &knobs.answer_5xx, &knobs.answer_429,
+                    &knobs.answer_409})
+    *rate = std::min(*rate, 50);
+  knobs.crash_operator = std::min(knobs.crash_operator, 2);
+  knobs.freeze_stream = knobs.pause_operator = knobs.strand_node = 0;
+  knobs.faulty_for = std::max(knobs.faulty_for, milliseconds{120'000});
+  knobs.crash_at_start = 0;
+  knobs.evict += 2;
+  knobs.delete_pod += 2;
+  knobs.blip_node += 2;
+  knobs.break_peers += 2;
+}
+
 }  // namespace
 
 Knobs draw_knobs(Random& random) {
@@ -80,6 +107,8 @@ Knobs draw_knobs(Random& random) {
   // Last: the worlds of older seeds stay as they are.
   knobs.hang = rate(random, 5'000);
   knobs.recreates_all = random.one_in(8);
+  knobs.are_elastic = random.one_in(2);
+  if (knobs.are_elastic && random.one_in(2)) make_restless(knobs);
   return knobs;
 }
 
@@ -97,6 +126,7 @@ Knobs churn_knobs() {
   knobs.lose_request = knobs.lose_reply = knobs.answer_5xx = 20;
   knobs.step_max = milliseconds{10'000};
   knobs.crash_per_step = 20;
+  knobs.are_elastic = true;
   return knobs;
 }
 

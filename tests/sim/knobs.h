@@ -37,6 +37,8 @@ struct Knobs {
   int crash_at_start = 0;      // of one process
   int wrong_exit = 0;          // how often a crash is exit 75 (a victim without a culprit) or 93
   bool recreates_all = false;  // the strategy of all jobs
+  bool are_elastic = false;    // … of kind Native, unless they recreate all
+  bool is_restless = false;    // one long-lived gang, and machines that come and go
   int hang = 0;                // how often a crash is none: the process neither goes on nor ends
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey

@@ -82,6 +82,8 @@ class Oracles final : public ApiObserver {
   void i01_group_follows_status(const local::Change& change);
   void i02_children_before_group(const local::Change& change);
   void i33_places_have_losses(const local::Change& change);
+  bool is_leader_leaving(const api::WorkerGroup& group) const;
+  void i35_gang_is_large_enough(const local::Change& change);
   void i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod);
   void i11_ttl_is_over(const nlohmann::json& job);
   void o09_record_moves_forward(const local::Change& change);

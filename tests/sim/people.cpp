@@ -36,9 +36,9 @@ People::People(Engine& engine, ApiServer& api, const Knobs& knobs, Truth& truth)
 json People::draw_spec() {
   Random& random = engine_.random();
   const json container = {{"name", "worker"}, {"image", "i"}, {"command", {"/train"}}};
-  const bool is_native = !random.one_in(4);
+  const bool is_native = !random.one_in(4) || knobs_.is_restless;
   const int patience = random.one_in(2) ? 10 : 60;
-  json spec = {{"replicas", 1 + random.below(4)},
+  json spec = {{"replicas", 1 + random.below(4) + (knobs_.is_restless ? 2 : 0)},
                {"runtime", {{"kind", is_native ? "Native" : "Custom"}}},
                {"template", {{"spec", {{"containers", json::array({container})}}}}},
                {"failurePolicy",
@@ -48,6 +48,13 @@ json People::draw_spec() {
   if (is_native && !random.one_in(4)) spec["checkpoint"] = {{"uri", "file:///store"}};
   if (random.one_in(4)) spec["ttlSecondsAfterFinished"] = random.one_in(2) ? 0 : 30;
   if (random.one_in(8)) spec["suspend"] = true;
+  if (knobs_.are_elastic && is_native && !knobs_.recreates_all) {
+    constexpr int kWaits[] = {0, 2, 10};
+    spec["elastic"] = {{"minReplicas", 1 + random.below(spec["replicas"].get<std::uint64_t>())},
+                       {"stabilizationSeconds", kWaits[random.below(3)]},
+                       {"onShortage", random.one_in(3) ? "Wait" : "Shrink"},
+                       {"shortageSeconds", 1 + random.below(30)}};
+  }
   return spec;
 }
 

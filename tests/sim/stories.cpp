@@ -33,8 +33,10 @@ void show_past(World& world, const std::string& plural, seconds time) {
 }
 
 // Until it runs, however long the blow keeps it from that; then a little longer.
-void start(World& world, int replicas = 2) {
-  world.people.create_job(kJob, spec_of(replicas));
+void start(World& world, int replicas = 2, int least = 0) {
+  json spec = spec_of(replicas);
+  if (least > 0) spec["elastic"] = {{"minReplicas", least}, {"stabilizationSeconds", 2}};
+  world.people.create_job(kJob, spec);
   for (int i = 0; i < 120; ++i) {
     world.pass(seconds{1});
     const local::Object job = world.api.find(kube::resources::kTrainingJobs, kJob);
@@ -57,6 +59,12 @@ std::vector<Story> all_stories() {
          world.nodes.evict_pod("EvictionByEvictionAPI");
          world.pass(seconds{40});
        }},
+      {"elastic",  // the others go on without it
+       [](World& world) {
+         start(world, 3, 1);
+         world.nodes.evict_pod("EvictionByEvictionAPI");
+         world.pass(seconds{40});
+       }},
       {"delete-pod",
        [](World& world) {
          start(world);
@@ -67,6 +75,13 @@ std::vector<Story> all_stories() {
        [](World& world) {
          start(world);
          for (int i = 0; i < 60 && !world.training.kill_one(); ++i) world.pass(seconds{1});
+         world.pass(seconds{40});
+       }},
+      {"killed-then-ended",  // what the gang has outlived is not why it ends
+       [](World& world) {
+         start(world);
+         for (int i = 0; i < 60 && !world.training.kill_one(); ++i) world.pass(seconds{1});
+         for (int i = 0; i < 60 && !world.training.give_up_one(); ++i) world.pass(seconds{1});
          world.pass(seconds{40});
        }},
       {"suspend",

@@ -17,6 +17,8 @@ const Course& Training::course(const std::string& job_uid) {
     at->second.steps = 4 + static_cast<std::int64_t>(random.below(24));
     at->second.save_every = 1 + static_cast<std::int64_t>(random.below(6));
     at->second.step_time = engine_.between(milliseconds{50}, knobs_.step_max);
+    const milliseconds life{120'000};
+    if (knobs_.is_restless) at->second.steps += life / at->second.step_time;
   }
   return at->second;
 }
@@ -50,7 +52,8 @@ void Training::begin(const Key& key, Gang& gang) {
   const auto generation = std::get<2>(key);
   for (const auto& [number, rank] : gang.ranks) memory_[rank] = {generation, gang.start_step};
   // What the gang has outlived explains no end of the attempt any more.
-  truth_.of(std::get<0>(key), std::get<1>(key)).faults = 0;
+  AttemptTruth& truth = truth_.of(std::get<0>(key), std::get<1>(key));
+  truth.faults = truth.at_start;
   step_later(key);
 }
 
@@ -126,6 +129,16 @@ bool Training::kill_one() {
   if (found == gangs_.end()) return false;
   ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).faults;
   found->second.ranks.rbegin()->second->exit_process(137, 9, false);
+  return true;
+}
+
+bool Training::give_up_one() {
+  const auto found = std::ranges::find_if(gangs_, [](const auto& item) {
+    return item.second.is_started && !item.second.is_over && std::get<2>(item.first) > 1;
+  });
+  if (found == gangs_.end()) return false;
+  ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).retries;
+  found->second.ranks.rbegin()->second->exit_process(75, 0, false);
   return true;
 }
 

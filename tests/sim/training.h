@@ -56,6 +56,7 @@ class Training {
   bool hangs(const Rank& rank) const { return hung_.contains(&rank); }
   // kill -9 of the highest rank of a gang that trains; false: there is none.
   bool kill_one();
+  bool give_up_one();  // exit 75; of a gang that has been broken before
   void save_and_stop(Rank& rank);
   void save(Rank& rank);
 

@@ -13,6 +13,7 @@ namespace pawl::sim {
 
 struct AttemptTruth {
   int faults = 0;       // a process of the job failed by itself
+  int at_start = 0;     // … of them, before it trained: its gang may have begun without it
   int fatal = 0;        // … with the code that says "never restart"
   int retries = 0;      // … with the code that blames nobody
   int disruptions = 0;  // the cluster or a person took a pod or a node away

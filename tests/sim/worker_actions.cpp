@@ -199,7 +199,9 @@ void Worker::start_process() {
   place_.engine.after(delay, [this, self = self_, crashes] {
     if (*self == nullptr) return;
     if (crashes) {
-      ++place_.truth.of(job_uid_, attempt()).faults;
+      AttemptTruth& truth = place_.truth.of(job_uid_, attempt());
+      ++truth.faults;
+      ++truth.at_start;
       return exit_process(1, 0, false);
     }
     if (id_.runtime == api::RuntimeKind::kNative) {

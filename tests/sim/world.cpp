@@ -94,7 +94,7 @@ void World::begin_faults() {
 void World::play() {
   begin_faults();
   for (const std::string& name : people.names()) {
-    engine.after(engine.between(milliseconds{0}, knobs.faulty_for / 4),
+    engine.after(engine.between(milliseconds{0}, knobs.faulty_for / (knobs.is_restless ? 40 : 4)),
                  [this, name] { people.create_job(name); });
   }
   inject_api_faults();
