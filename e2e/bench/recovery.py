@@ -2,7 +2,9 @@
 
 Ours is `pawl run` of examples/gpt-text.yaml with four workers: one training process is killed with SIGKILL, again and
 again, then one is stopped with SIGSTOP, then whole pods are killed (the launcher, and with it its processes), then the
-pod of the leading launcher; who leads logs the first confirmed step of the next generation. Theirs is
+pod of the leading launcher; who leads logs the first confirmed step of the next generation. A second run may go on with
+three (`spec.elastic`): a pod is killed, the others go on without it, and its successor comes in; the pause of a growth is
+from the order to park to the first step of four. Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
 to the first step that they make, though nothing of the steps before is kept; one that is stopped is waited for a minute.
 PAWL_TORCH_PYTHON names a Python that has torch.
@@ -81,12 +83,13 @@ def wait_for(what, condition):
 class Ours:
     """One run of four workers, in which processes are killed one after the other."""
 
-    def __init__(self, text, folder):
+    def __init__(self, text, folder, *sets):
         self.folder = f"{folder}/run"
         self.output = open(f"{folder}/out", "w+")
         self.process = subprocess.Popen(
             [PAWL, "run", ROOT / "examples" / "gpt-text.yaml", "--text", text, "--run-dir", self.folder,
-             "--set", f"spec.replicas={WORKERS}", "--set", "spec.runtime.config.steps=1000000"],
+             "--set", f"spec.replicas={WORKERS}", "--set", "spec.runtime.config.steps=1000000",
+             *(word for one in sets for word in ("--set", one))],
             text=True, stdout=self.output, stderr=subprocess.STDOUT)
         wait_for("step", lambda: self.step() >= WARM_STEPS)
 
@@ -107,6 +110,11 @@ class Ours:
             if (pod_of(environment) == leader) == is_leader:
                 return self.strike(parent_of(pid))
         raise SystemExit("recovery: no such pod")
+
+    def grow(self, known):
+        """Seconds for which the gang made no step when it grew; `known` generations had run before."""
+        runs = wait_for("growth", lambda: events(self.folder, "generation_runs")[known:])
+        return int(re.search(r"step \d+, (\d+) ms after", runs[0][1]).group(1)) / 1000
 
     def strike(self, pid, number=signal.SIGKILL):
         known = len(events(self.folder, "generation_runs"))
@@ -223,10 +231,21 @@ def measure(is_smoke):
                 time.sleep(2)
             peer_stopped = run.stop()
             run.close()
+    shrinks, grows = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        run = Ours(text, folder, f"spec.elastic.minReplicas={WORKERS - 1}", "spec.elastic.stabilizationSeconds=0")
+        for number in range(rounds):
+            known = len(events(run.folder, "generation_runs"))
+            seconds, again = run.kill_pod(is_leader=False)
+            shrinks.append(seconds)
+            redone += again
+            grows.append(run.grow(known + 1))
+            time.sleep(1)
+        run.close()
     minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
     if minutes:
         false_positives = calm(text, minutes)
-    later = ["grow_pause_s", "torchft_kill_s", "writes_per_change"]
+    later = ["torchft_kill_s", "writes_per_change"]
     why = "null keys: come with the parts that they measure"
     if not peer:
         why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
@@ -235,6 +254,8 @@ def measure(is_smoke):
             "sigstop_s": round(statistics.median(stopped), 3), "sigstop_all_s": [round(v, 3) for v in stopped],
             "pod_s": round(statistics.median(pods), 3), "pod_all_s": [round(value, 3) for value in pods],
             "leader_s": round(statistics.median(leaders), 3), "leader_all_s": [round(value, 3) for value in leaders],
+            "elastic_pod_s": round(statistics.median(shrinks), 3), "elastic_pod_all_s": [round(v, 3) for v in shrinks],
+            "grow_pause_s": round(statistics.median(grows), 3), "grow_pause_all_s": [round(v, 3) for v in grows],
             "steps_redone": redone,
             "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,
             "torchrun_all_s": [round(value, 3) for value in peer],
