@@ -3,8 +3,8 @@
 Ours is `pawl run` of examples/gpt-text.yaml with four workers: one training process is killed with SIGKILL, again and
 again, then one is stopped with SIGSTOP, then whole pods are killed (the launcher, and with it its processes), then the
 pod of the leading launcher; who leads logs the first confirmed step of the next generation. A second run may go on with
-three (`spec.elastic`): a pod is killed, the others go on without it, and its successor comes in; the pause of a growth is
-from the order to park to the first step of four. Theirs is
+three (`spec.elastic`): a launcher is told to terminate, the others go on without it, and its successor comes in some
+seconds later; the pause of a growth is from the order to park to the first step of four. Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
 to the first step that they make, though nothing of the steps before is kept; one that is stopped is waited for a minute.
 PAWL_TORCH_PYTHON names a Python that has torch.
@@ -13,6 +13,7 @@ PAWL_CALM_MINUTES=30 also runs four workers that long, undisturbed but for a pro
 who was taken for lost.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -103,12 +104,12 @@ class Ours:
         """Seconds from the signal to the first step after it, and the confirmed steps that were made again."""
         return self.strike(next(pid for pid, found in processes("pawl-train") if slot_of(found) == slot), number)
 
-    def kill_pod(self, is_leader):
+    def kill_pod(self, is_leader, number=signal.SIGKILL):
         """The same for a launcher, which takes its processes along; its pod is replaced."""
         leader = pathlib.Path(events(self.folder, "leading")[-1][2]).stem
         for pid, environment in processes("pawl-train"):
             if (pod_of(environment) == leader) == is_leader:
-                return self.strike(parent_of(pid))
+                return self.strike(parent_of(pid), number)
         raise SystemExit("recovery: no such pod")
 
     def grow(self, known):
@@ -124,7 +125,7 @@ class Ours:
         # What a leader had confirmed that is gone, all others had applied.
         known_steps = [int(re.search(pattern, text).group(1))
                        for name, pattern in (("gang_parks", r"confirmed step (\d+)"), ("process_parked", r"at step (\d+)"))
-                       for at, text, _ in events(self.folder, name) if at > start]
+                       for at, text, _ in events(self.folder, name) if at > start - 0.01]
         begun = int(re.search(r"from step (\d+)", events(self.folder, "commit_proposed")[-1][1]).group(1))
         return runs[0][0] - start, max(0, max(known_steps) - begun)
 
@@ -180,7 +181,7 @@ def calm(text, minutes):
     """Who was taken for lost, and generations beside the first, in a run that nobody disturbs but a CPU hog."""
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             run = Ours(text, folder)
             deadline = time.time() + 60 * minutes
             while time.time() < deadline:
@@ -194,14 +195,30 @@ def calm(text, minutes):
             hog.kill()
 
 
+def come_and_go(text, rounds):
+    """Of a gang that may be smaller: seconds from SIGTERM to the next step, of each growth without one, and steps made again."""
+    drains, grows, redone = [], [], 0
+    sets = [f"spec.elastic.minReplicas={WORKERS - 1}", "spec.elastic.stabilizationSeconds=0"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+            contextlib.closing(Ours(text, folder, *sets)) as run:
+        for _ in range(rounds):
+            known = len(events(run.folder, "generation_runs"))
+            seconds, again = run.kill_pod(False, signal.SIGTERM)
+            drains.append(seconds)
+            redone += again
+            grows.append(run.grow(known + 1))
+            time.sleep(1)
+    return drains, grows, redone
+
+
 def measure(is_smoke):
     text, python = text_path(), torch_python()
     rounds = 1 if is_smoke else 7
     mine, rank0, stopped, pods, leaders, peer, redone = [], [], [], [], [], [], 0
     peer_stopped, false_positives = None, None
     # One after the other: each has the machine for itself.
-    with tempfile.TemporaryDirectory() as folder:
-        run = Ours(text, folder)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+            contextlib.closing(Ours(text, folder)) as run:
         for number in range(rounds):
             seconds, again = run.kill(1 + number % (WORKERS - 1))
             mine.append(seconds)
@@ -222,26 +239,15 @@ def measure(is_smoke):
             (leaders if number >= rounds else pods).append(seconds)
             redone += again
             time.sleep(1)
-        run.close()
     if python and not is_smoke:
-        with tempfile.TemporaryDirectory() as folder:
-            run = Theirs(python, text, folder, rounds + 1)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+                contextlib.closing(Theirs(python, text, folder, rounds + 1)) as run:
             for _ in range(rounds):
                 peer.append(run.kill())
                 time.sleep(2)
             peer_stopped = run.stop()
-            run.close()
-    shrinks, grows = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        run = Ours(text, folder, f"spec.elastic.minReplicas={WORKERS - 1}", "spec.elastic.stabilizationSeconds=0")
-        for number in range(rounds):
-            known = len(events(run.folder, "generation_runs"))
-            seconds, again = run.kill_pod(is_leader=False)
-            shrinks.append(seconds)
-            redone += again
-            grows.append(run.grow(known + 1))
-            time.sleep(1)
-        run.close()
+    drains, grows, again = come_and_go(text, rounds)
+    redone += again
     minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
     if minutes:
         false_positives = calm(text, minutes)
@@ -254,7 +260,7 @@ def measure(is_smoke):
             "sigstop_s": round(statistics.median(stopped), 3), "sigstop_all_s": [round(v, 3) for v in stopped],
             "pod_s": round(statistics.median(pods), 3), "pod_all_s": [round(value, 3) for value in pods],
             "leader_s": round(statistics.median(leaders), 3), "leader_all_s": [round(value, 3) for value in leaders],
-            "elastic_pod_s": round(statistics.median(shrinks), 3), "elastic_pod_all_s": [round(v, 3) for v in shrinks],
+            "drain_s": round(statistics.median(drains), 3), "drain_all_s": [round(v, 3) for v in drains],
             "grow_pause_s": round(statistics.median(grows), 3), "grow_pause_all_s": [round(v, 3) for v in grows],
             "steps_redone": redone,
             "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,

@@ -92,7 +92,7 @@ class Gang {
   bool is_enough() const;
   bool may_go_on() const;
   bool may_begin_with(std::size_t members) const;
-  bool is_given_time(const Joiner& joiner) const;
+  bool has_had_its_time(const Joiner& joiner) const;
   bool is_minority() const;
   bool is_unready(const Joiner& joiner) const;
   bool are_members_ready() const;

@@ -82,7 +82,7 @@ bool Gang::may_begin_with(std::size_t members) const {
 // A launcher whose connection broke may be back in a moment. After a takeover all of them come one
 // by one; when a single one is missing, it is the leader that was lost. Those who are more than we
 // may have another leader by then (rule 8).
-bool Gang::is_given_time(const Joiner& joiner) const {
+bool Gang::has_had_its_time(const Joiner& joiner) const {
   if (is_minority()) {
     const auto wait = ctx_.timings.takeover_wait + ctx_.timings.minority_wait;
     return ctx_.now.steady >= joiner.lost_since + wait;
@@ -102,7 +102,7 @@ void Gang::leave_out() {
   for (const PeerId peer : std::vector(members_)) {
     Joiner& joiner = joiners_.at(peer);
     if (peer == kSelfPeer) continue;
-    const bool is_gone = is_awaited(joiner) && is_given_time(joiner);
+    const bool is_gone = is_awaited(joiner) && has_had_its_time(joiner);
     const bool is_idle = joiner.is_released || is_slow(joiner) || is_unproven(joiner);
     const bool may_go =
         is_idle && !joiner.is_lost && joiner.parked && is_held_by_others(joiner, true);
