@@ -56,14 +56,14 @@ bool Gang::is_enough() const {
   return std::cmp_greater_equal(able, least_members());
 }
 
-// Who was to come in may be gone again when others have been left out.
+// Who was to come in may be gone again, or its place, when others have been left out. A gang that
+// is to have more than it has goes on as it is meanwhile.
 bool Gang::may_go_on() const {
-  if (!is_elastic() || ctx_.record->spec.is_stopping || has_to_end()) return true;
-  const auto heard = std::ranges::count_if(members_, [this](PeerId peer) {
-    const Joiner& joiner = joiners_.at(peer);
-    return !joiner.is_lost && !joiner.is_leaving;
-  });
-  return std::cmp_greater_equal(heard, least_members()) || is_mutant(Mutant::kI35GangTooSmall);
+  if (ctx_.record->spec.is_stopping || has_to_end()) return true;
+  const auto heard =
+      std::ranges::count_if(members_, [this](PeerId peer) { return !joiners_.at(peer).is_lost; });
+  const std::size_t needed = std::min(least_members(), ctx_.record->status.members.size());
+  return std::cmp_greater_equal(heard, needed) || is_mutant(Mutant::kI35GangTooSmall);
 }
 
 bool Gang::is_minority() const {
