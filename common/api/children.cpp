@@ -87,9 +87,9 @@ json role_binding_of(const TrainingJob& job) {
                                  {"namespace", job.meta.ns}}})}};
 }
 
-// No eviction at all: a gang that lacks one member is a gang that lacks all. More members than any
-// gang has, because for maxUnavailable the disruption controller asks for the job's scale with each
-// change of a pod, and for a plain number it asks for nothing.
+// No eviction at all, unless the gang may be smaller: one that lacks a member lacks all. More
+// members than any gang has, because for maxUnavailable the disruption controller asks for the
+// job's scale with each change of a pod, and for a plain number it asks for nothing.
 json disruption_budget_of(const TrainingJob& job, int least) {
   constexpr int kMoreThanReplicasMax = 10'000;
   return {{"apiVersion", "policy/v1"},

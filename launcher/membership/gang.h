@@ -86,6 +86,9 @@ class Gang {
   void hand_over();
 
   // gang_elastic.cpp
+  template <typename Predicate>
+  std::size_t count_members(Predicate predicate) const;
+  std::size_t heard_members() const;
   std::size_t least_members() const;  // with fewer it waits
   bool is_elastic() const;            // that is fewer than its target
   bool is_short() const;              // without those that are to go
@@ -102,7 +105,7 @@ class Gang {
   void leave_out(PeerId peer);
   void tell_silence(Joiner& joiner, const std::string& why);
   bool tell_strayed();
-  void note_flap(const std::string& node);
+  void note_flap(const std::string& node, int weight);
   bool is_held_back(const Joiner& joiner) const;
   void choose_newcomers(std::vector<PeerId>& found, std::size_t missing) const;
 

@@ -9,23 +9,27 @@
 
 namespace pawl::membership {
 
-std::size_t Gang::least_members() const {
-  const api::WorkerGroupSpec& spec = ctx_.record->spec;
-  const int least = spec.min_members > 0 ? spec.min_members : spec.target_members;
-  return static_cast<std::size_t>(std::clamp(least, 1, std::max(spec.target_members, 1)));
+template <typename Predicate>
+std::size_t Gang::count_members(Predicate predicate) const {
+  const auto count =
+      std::ranges::count_if(members_, [&](PeerId peer) { return predicate(joiners_.at(peer)); });
+  return static_cast<std::size_t>(count);
 }
 
-bool Gang::is_elastic() const {
-  return std::cmp_less(least_members(), ctx_.record->spec.target_members);
+std::size_t Gang::least_members() const {
+  const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  return static_cast<std::size_t>(
+      std::max(is_elastic() ? spec.min_members : spec.target_members, 1));
 }
+
+bool Gang::is_elastic() const { return api::may_be_smaller(ctx_.record->spec); }
 
 // Of those who are heard and stay.
 bool Gang::is_short() const {
-  const auto standing = std::ranges::count_if(members_, [this](PeerId peer) {
-    const Joiner& joiner = joiners_.at(peer);
+  const std::size_t staying = count_members([this](const Joiner& joiner) {
     return is_wanted(joiner) && !joiner.is_lost && !joiner.is_leaving;
   });
-  return std::cmp_less(standing, least_members());
+  return staying < least_members();
 }
 
 // A process that takes another's place may load libraries and data for long.
@@ -34,8 +38,7 @@ bool Gang::is_unready(const Joiner& joiner) const {
 }
 
 bool Gang::are_members_ready() const {
-  return std::ranges::none_of(members_,
-                              [this](PeerId peer) { return is_unready(joiners_.at(peer)); });
+  return count_members([this](const Joiner& joiner) { return is_unready(joiner); }) == 0;
 }
 
 bool Gang::is_slow(const Joiner& joiner) const {
@@ -47,30 +50,28 @@ bool Gang::is_unproven(const Joiner& joiner) const {
   return is_elastic() && joiner.is_new && joiner.parked && reforms_ > 2;
 }
 
+// To leave the others out.
 bool Gang::is_enough() const {
   if (is_mutant(Mutant::kI35GangTooSmall)) return true;
-  const auto able = std::ranges::count_if(members_, [this](PeerId peer) {
-    const Joiner& joiner = joiners_.at(peer);
+  const std::size_t able = count_members([this](const Joiner& joiner) {
     return !joiner.is_lost && !joiner.is_leaving && !is_slow(joiner) && !is_unproven(joiner);
   });
-  return std::cmp_greater_equal(able, least_members());
+  return able >= least_members();
+}
+
+std::size_t Gang::heard_members() const {
+  return count_members([](const Joiner& joiner) { return !joiner.is_lost; });
 }
 
 // Who was to come in may be gone again, or its place, when others have been left out. A gang that
 // is to have more than it has goes on as it is meanwhile.
 bool Gang::may_go_on() const {
   if (ctx_.record->spec.is_stopping || has_to_end()) return true;
-  const auto heard =
-      std::ranges::count_if(members_, [this](PeerId peer) { return !joiners_.at(peer).is_lost; });
   const std::size_t needed = std::min(least_members(), ctx_.record->status.members.size());
-  return std::cmp_greater_equal(heard, needed) || is_mutant(Mutant::kI35GangTooSmall);
+  return heard_members() >= needed || is_mutant(Mutant::kI35GangTooSmall);
 }
 
-bool Gang::is_minority() const {
-  const auto heard =
-      std::ranges::count_if(members_, [this](PeerId peer) { return !joiners_.at(peer).is_lost; });
-  return std::cmp_less(2 * heard, ctx_.record->status.members.size());
-}
+bool Gang::is_minority() const { return 2 * heard_members() < ctx_.record->status.members.size(); }
 
 // The first generation, after a time without those that cannot be had.
 bool Gang::may_begin_with(std::size_t members) const {
@@ -87,9 +88,7 @@ bool Gang::has_had_its_time(const Joiner& joiner) const {
     const auto wait = ctx_.timings.takeover_wait + ctx_.timings.minority_wait;
     return ctx_.now.steady >= joiner.lost_since + wait;
   }
-  const auto missing = std::ranges::count_if(
-      members_, [this](PeerId peer) { return is_awaited(joiners_.at(peer)); });
-  const bool is_last = missing == 1 && joined_at_ >= joiner.lost_since &&
+  const bool is_last = count_members(is_awaited) == 1 && joined_at_ >= joiner.lost_since &&
                        ctx_.now.steady >= joined_at_ + ctx_.timings.rejoin_wait;
   return is_last || ctx_.now.steady >= joiner.rejoin_by;
 }
@@ -107,11 +106,9 @@ void Gang::leave_out() {
     const bool may_go =
         is_idle && !joiner.is_lost && joiner.parked && is_held_by_others(joiner, true);
     if (!is_gone && !may_go) continue;
-    if (is_gone && is_sure && !joiner.is_leaving && !joiner.has_left) note_flap(joiner.join.node);
-    if (may_go && is_unproven(joiner)) {  // it will not come in at once again
-      note_flap(joiner.join.node);
-      note_flap(joiner.join.node);
-    }
+    const bool has_fallen_silent = is_gone && !joiner.is_leaving && !joiner.has_left;
+    if (has_fallen_silent && is_sure) note_flap(joiner.join.node, 1);
+    if (may_go && is_unproven(joiner)) note_flap(joiner.join.node, 2);  // it is not back at once
     leave_out(peer);
   }
 }
@@ -129,7 +126,7 @@ void Gang::leave_out(PeerId peer) {
     return;
   }
   joiner.member_rank = -1;
-  joiner.is_left_out = true;
+  joiner.is_left_out = !joiner.is_released;
   joiner.parked.reset();
   joiner.prepared_at = ctx_.now.steady;
 }
@@ -155,11 +152,11 @@ bool Gang::tell_strayed() {
 
 // ---- growth
 
-void Gang::note_flap(const std::string& node) {
+void Gang::note_flap(const std::string& node, int weight) {
   if (node.empty()) return;
   Flaps& flaps = flaps_[node];
   if (ctx_.now.steady - flaps.last > ctx_.timings.flap_memory) flaps.count = 0;
-  ++flaps.count;
+  flaps.count += weight;
   flaps.last = ctx_.now.steady;
 }
 

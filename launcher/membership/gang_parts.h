@@ -25,7 +25,7 @@ struct Joiner {
   bool is_leaving = false;   // told to terminate; its place is another's as soon as it has left
   bool is_newcomer = false;  // let in with the next commit, in a place that nobody had
   bool is_new = false;       // it came in, and no step was made since
-  bool is_left_out = false;  // the gang goes on without it, and hears it
+  bool is_left_out = false;  // the gang goes on without it, which it has to hear with the commit
   bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
 };
 

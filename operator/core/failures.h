@@ -40,6 +40,9 @@ bool is_killed(const api::Failure& failure);
 // The gang has formed anew without leaving memory since it happened.
 bool is_outlived(const Pass& pass, const api::Failure& failure);
 
+// It fell silent, and the gang has gone on without it and not heard of it since.
+bool is_left_out(const Pass& pass, const api::Failure& failure);
+
 // The slot of its pod has another pod on record since.
 bool has_successor(const Pass& pass, const api::Failure& failure);
 

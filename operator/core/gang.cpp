@@ -364,8 +364,8 @@ void run_gang(Pass& pass) {
     return pass.say("BackOff", find_condition(pass.next, condition::kRestarting)->message +
                                    "; it starts at " + format_time(*allowed_at));
   }
-  fill_uids(pass, spec,
-            refusal.has_value());  // first: what cannot be created must not keep the others out
+  // First: what cannot be created must not keep the others out.
+  fill_uids(pass, spec, refusal.has_value());
   if (may_create) create_missing(pass, spec);
   tell_given_up(pass);
   if (!refusal) describe(pass);

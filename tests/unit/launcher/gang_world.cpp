@@ -1,5 +1,6 @@
 #include "gang_world.h"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 #include <utility>
@@ -341,6 +342,39 @@ void GangWorld::edit_spec(const std::function<void(api::WorkerGroupSpec&)>& edit
   record.meta.resource_version = std::to_string(++version_);
   show_record();
   settle();
+}
+
+GangWorld GangWorld::smaller() {
+  GangWorld world = training(3, 2);
+  world.kill_launcher(2);
+  world.park_asked(11, 1);
+  world.pass(std::chrono::milliseconds{500});
+  REQUIRE(world.status().generation == 2);
+  world.report(12);
+  world.pass(std::chrono::milliseconds{200});
+  return world;
+}
+
+void GangWorld::park_asked(std::int64_t step, std::int64_t generation) {
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    bool is_asked = false;
+    for (const api::channel::ToProcess& message : nodes[index].told) {
+      if (std::holds_alternative<api::channel::Park>(message)) is_asked = true;
+      if (std::holds_alternative<api::channel::Welcome>(message)) is_asked = false;
+    }
+    if (is_asked && nodes[index].is_alive && !nodes[index].is_frozen) park(index, step, generation);
+  }
+}
+
+bool GangWorld::has_named(const std::string& uid) const {
+  const auto& failures = status().failures;
+  return std::ranges::find(failures, uid, &api::Failure::pod_uid) != failures.end();
+}
+
+std::vector<std::string> GangWorld::members() const {
+  std::vector<std::string> uids;
+  for (const api::Member& member : status().members) uids.push_back(member.ref.uid);
+  return uids;
 }
 
 std::size_t GangWorld::leader() const {

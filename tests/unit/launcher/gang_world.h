@@ -46,6 +46,8 @@ class GangWorld {
   explicit GangWorld(const WorldOptions& options);
   static GangWorld training(int launchers = 3, int least = 0);  // at step 10; node 0 leads
 
+  static GangWorld smaller();  // of three, the last is lost, and the others are at step 12
+
   // Lets everything happen that can, without time passing.
   void settle();
   // In steps of 50 ms, settling in between.
@@ -56,8 +58,9 @@ class GangWorld {
   void hello_all();
   void come_up(std::size_t node);  // a process that has taken another's place says Hello
   void park(std::size_t node, std::int64_t step, std::int64_t generation = 1);
-  void report(std::int64_t step);    // of 100, by rank 0
-  void seal_all(std::int64_t step);  // on every rank
+  void park_asked(std::int64_t step, std::int64_t generation);  // whoever was asked to
+  void report(std::int64_t step);                               // of 100, by rank 0
+  void seal_all(std::int64_t step);                             // on every rank
   void exit_process(std::size_t node, int code, int signal = 0, int local_rank = 0);
   // Exits that follow from being stopped, as real processes would.
   void obey_stops(int code = 75);
@@ -72,6 +75,8 @@ class GangWorld {
   void run_to_training();
 
   const api::WorkerGroupStatus& status() const { return record.status; }
+  std::vector<std::string> members() const;      // UIDs, by rank
+  bool has_named(const std::string& uid) const;  // the record, with a failure
   const Node& node(std::size_t index) const { return nodes[index]; }
   std::size_t leader() const;
   template <typename T>

@@ -1,4 +1,4 @@
-// A gang that may be smaller goes on without those who are lost or leave, and lets others in later.
+// A gang that may be smaller goes on without those who are lost or leave.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -12,53 +12,13 @@ using namespace pawl::membership::test;
 using namespace std::chrono_literals;
 namespace channel = pawl::api::channel;
 
-namespace {
-
-std::vector<std::string> members_of(const GangWorld& world) {
-  std::vector<std::string> uids;
-  for (const api::Member& member : world.status().members) uids.push_back(member.ref.uid);
-  return uids;
-}
-
-bool names(const GangWorld& world, const std::string& uid) {
-  return std::ranges::find(world.status().failures, uid, &api::Failure::pod_uid) !=
-         world.status().failures.end();
-}
-
-// Whoever was asked to.
-void park_all(GangWorld& world, std::int64_t step, std::int64_t generation) {
-  for (std::size_t node = 0; node < world.nodes.size(); ++node) {
-    bool is_asked = false;
-    for (const channel::ToProcess& message : world.node(node).told) {
-      if (std::holds_alternative<channel::Park>(message)) is_asked = true;
-      if (std::holds_alternative<channel::Welcome>(message)) is_asked = false;
-    }
-    if (is_asked && world.node(node).is_alive && !world.node(node).is_frozen)
-      world.park(node, step, generation);
-  }
-}
-
-// Of three, the last is lost, and the others have gone on to step 12.
-GangWorld smaller_gang() {
-  GangWorld world = GangWorld::training(3, 2);
-  world.kill_launcher(2);
-  park_all(world, 11, 1);
-  world.pass(500ms);
-  REQUIRE(world.status().generation == 2);
-  world.report(12);
-  world.pass(200ms);
-  return world;
-}
-
-}  // namespace
-
 TEST_CASE("elastic: the others go on without a lost member, and are whole again with its successor",
           "[launcher][G3]") {
   GangWorld world = GangWorld::training(3, 2);
   const std::size_t writes = world.writes.size();
   SECTION("killed") {
     world.kill_launcher(2);
-    park_all(world, 11, 1);
+    world.park_asked(11, 1);
     world.pass(200ms);
     CHECK(world.status().generation == 1);  // it may be back in a moment
     world.pass(100ms);
@@ -66,15 +26,15 @@ TEST_CASE("elastic: the others go on without a lost member, and are whole again 
   SECTION("silent") {  // it has had its time
     world.nodes[2].is_frozen = true;
     world.pass(2600ms);
-    park_all(world, 11, 1);
+    world.park_asked(11, 1);
     world.pass(100ms);
   }
   CHECK(world.writes.size() == writes + 1);
   REQUIRE(world.status().generation == 2);
   CHECK(world.status().start_step == 11);
   CHECK(world.status().base_generation == 1);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
-  REQUIRE(names(world, "uid-2"));
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
+  REQUIRE(world.has_named("uid-2"));
   CHECK(world.status().failures[0].generation == 1);
   CHECK(world.status().failures[0].rank == 2);
   for (const std::size_t node : {0, 1}) {
@@ -90,10 +50,10 @@ TEST_CASE("elastic: the others go on without a lost member, and are whole again 
   CHECK(world.status().generation == 2);
   world.come_up(other);  // nobody else is waited for
   world.pass(100ms);
-  park_all(world, 12, 2);
+  world.park_asked(12, 2);
   world.pass(100ms);
   CHECK(world.status().generation == 3);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1", "uid-3"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1", "uid-3"});
   CHECK(world.welcome(other).world_size == 3);
   CHECK(world.welcome(other).source_rank == 0);
   CHECK(world.status().attempt == 1);
@@ -103,12 +63,12 @@ TEST_CASE("elastic: a member that leaves is not waited for", "[launcher]") {
   GangWorld world = GangWorld::training(3, 2);
   world.give(2, TerminationAsked{});
   world.pass(100ms);
-  park_all(world, 10, 1);
+  world.park_asked(10, 1);
   world.pass(100ms);
   CHECK(world.status().generation == 2);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK(world.node(2).was_stopped);
-  CHECK_FALSE(names(world, "uid-2"));
+  CHECK_FALSE(world.has_named("uid-2"));
   CHECK(world.welcome(0).world_size == 2);
   world.obey_stops(143);
   world.pass(200ms);
@@ -120,7 +80,7 @@ TEST_CASE("elastic: a member that leaves is not waited for", "[launcher]") {
 
 TEST_CASE("elastic: with too few the gang waits, and takes whoever is prepared first",
           "[launcher]") {
-  GangWorld world = smaller_gang();
+  GangWorld world = GangWorld::smaller();
   world.kill_launcher(1);
   world.park(0, 12, 2);
   world.pass(1min);
@@ -130,7 +90,7 @@ TEST_CASE("elastic: with too few the gang waits, and takes whoever is prepared f
   world.come_up(other);
   world.pass(300ms);
   CHECK(world.status().generation == 3);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-3"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-3"});
   CHECK(world.welcome(other).source_rank == 0);
 }
 
@@ -152,101 +112,32 @@ TEST_CASE("elastic: whoever alone holds the state is waited for", "[launcher]") 
 TEST_CASE("elastic: a launcher that is back at once has its place again", "[launcher]") {
   GangWorld world = GangWorld::training(3, 2);
   world.cut_link(1);
-  park_all(world, 10, 1);
+  world.park_asked(10, 1);
   world.pass(200ms);
-  park_all(world, 10, 1);
+  world.park_asked(10, 1);
   world.pass(1s);
   CHECK(world.status().generation == 2);
-  CHECK(members_of(world).size() == 3);
+  CHECK(world.members().size() == 3);
   CHECK(world.status().failures.empty());
-}
-
-TEST_CASE("elastic: who is back later is let in again, and waits longer each time", "[launcher]") {
-  GangWorld world = GangWorld::training(3, 2);
-  std::int64_t step = 10, generation = 1;
-  const auto lose_and_find = [&] {
-    world.nodes[2].is_frozen = true;
-    world.pass(2600ms);
-    park_all(world, step, generation);
-    world.pass(100ms);
-    REQUIRE(members_of(world).size() == 2);
-    CHECK(names(world, "uid-2"));
-    generation = world.status().generation;
-    world.report(++step);
-    world.pass(100ms);
-    world.nodes[2].is_frozen = false;
-    world.say(2, channel::Parked{.generation = generation - 1, .step = step - 1, .why = "reset"});
-    world.pass(3s);
-    CHECK_FALSE(names(world, "uid-2"));  // the operator must not replace it
-  };
-  const auto let_in = [&] {
-    park_all(world, step, generation);
-    world.pass(100ms);
-    REQUIRE(members_of(world).size() == 3);
-    generation = world.status().generation;
-    CHECK(world.welcome(2).generation == generation);
-    world.report(++step);
-    world.pass(100ms);
-  };
-  lose_and_find();
-  let_in();
-  lose_and_find();
-  world.pass(5s);
-  CHECK(world.status().generation == generation);
-  world.pass(5s);
-  let_in();
-  lose_and_find();
-  world.pass(12s);
-  CHECK(world.status().generation == generation);
-  world.pass(8s);
-  let_in();
-}
-
-TEST_CASE("elastic: those who come one by one wait for each other", "[launcher]") {
-  GangWorld world = GangWorld::training(4, 2);
-  world.kill_launcher(2);
-  world.kill_launcher(3);
-  park_all(world, 10, 1);
-  world.pass(500ms);
-  REQUIRE(members_of(world).size() == 2);
-  world.report(11);
-  const std::size_t first = world.replace_pod(2);
-  world.come_up(first);
-  world.pass(9s);
-  CHECK(world.status().generation == 2);
-  SECTION("the other one comes") {
-    world.come_up(world.replace_pod(3));
-    world.pass(100ms);
-    park_all(world, 11, 2);
-    world.pass(100ms);
-    CHECK(members_of(world).size() == 4);
-    CHECK(world.status().generation == 3);
-  }
-  SECTION("it does not") {
-    world.pass(2s);
-    park_all(world, 11, 2);
-    world.pass(100ms);
-    CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1", "uid-4"});
-  }
 }
 
 TEST_CASE("elastic: whose place is no more stays until enough others are in", "[launcher]") {
   GangWorld world = GangWorld::training(4, 3);
   world.kill_launcher(1);
-  park_all(world, 10, 1);
+  world.park_asked(10, 1);
   world.pass(500ms);
-  REQUIRE(members_of(world).size() == 3);
+  REQUIRE(world.members().size() == 3);
   world.report(11);
   world.resize(3);
   world.pass(1min);
   CHECK(world.status().generation == 2);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-2", "uid-3"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2", "uid-3"});
   world.come_up(world.replace_pod(1));
   world.pass(100ms);
-  park_all(world, 11, 2);
+  world.park_asked(11, 2);
   world.pass(100ms);
   CHECK(world.status().generation == 3);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-4", "uid-2"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-4", "uid-2"});
 }
 
 TEST_CASE("elastic: the leader is lost, and the others do not wait for it", "[launcher]") {
@@ -254,26 +145,13 @@ TEST_CASE("elastic: the leader is lost, and the others do not wait for it", "[la
   world.kill_launcher(0);
   world.pass(700ms);
   REQUIRE(world.leader() == 1);
-  park_all(world, 10, 1);
+  world.park_asked(10, 1);
   world.pass(300ms);
   CHECK(world.status().generation == 2);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-1", "uid-2"});
-  CHECK(names(world, "uid-0"));
+  CHECK(world.members() == std::vector<std::string>{"uid-1", "uid-2"});
+  CHECK(world.has_named("uid-0"));
   CHECK(world.welcome(1).rank == 0);
   CHECK(world.welcome(2).rank == 1);
-}
-
-TEST_CASE("elastic: who was to come in and is not heard any more is told of", "[launcher]") {
-  GangWorld world = smaller_gang();
-  const std::size_t other = world.replace_pod(2);
-  world.pass(1s);
-  CHECK_FALSE(names(world, "uid-3"));
-  world.kill_launcher(other);
-  world.pass(4s);
-  CHECK(names(world, "uid-3"));
-  const std::size_t writes = world.writes.size();
-  world.pass(1min);
-  CHECK(world.writes.size() == writes);
 }
 
 TEST_CASE("elastic: a leader that hears few of its gang gives the others time to lead",
@@ -285,7 +163,7 @@ TEST_CASE("elastic: a leader that hears few of its gang gives the others time to
   CHECK(world.status().generation == 1);
   world.pass(300ms);
   CHECK(world.status().generation == 2);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0"});
 }
 
 TEST_CASE("elastic: members that go one by one end nothing", "[launcher]") {
@@ -293,33 +171,12 @@ TEST_CASE("elastic: members that go one by one end nothing", "[launcher]") {
   std::int64_t generation = 1;
   for (const std::size_t node : {7, 6, 5, 4, 3, 2}) {
     world.kill_launcher(node);
-    park_all(world, 10, generation);
+    world.park_asked(10, generation);
     world.pass(500ms);
     REQUIRE(world.status().generation == ++generation);
   }
   CHECK_FALSE(world.node(0).was_stopped);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
-}
-
-TEST_CASE("elastic: one with whom the gang makes no step is left out again", "[launcher]") {
-  GangWorld world = smaller_gang();
-  const std::size_t other = world.replace_pod(2);
-  world.come_up(other);
-  world.pass(100ms);
-  park_all(world, 12, 2);
-  world.pass(100ms);
-  REQUIRE(members_of(world).size() == 3);
-  for (std::int64_t generation : {3, 4}) {
-    for (const std::size_t node : {std::size_t{0}, std::size_t{1}, other})
-      world.park(node, 12, generation);
-    world.pass(100ms);
-  }
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
-  CHECK_FALSE(world.node(0).was_stopped);
-  CHECK_FALSE(world.node(other).was_stopped);
-  world.report(13);
-  world.pass(5s);
-  CHECK(members_of(world).size() == 2);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
 }
 
 TEST_CASE("elastic: who was left out is asked when nobody else holds the state", "[launcher]") {
@@ -330,7 +187,7 @@ TEST_CASE("elastic: who was left out is asked when nobody else holds the state",
   world.come_up(0);
   world.park(1, 10);
   world.pass(100ms);
-  REQUIRE(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  REQUIRE(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   world.nodes[2].is_frozen = false;
   world.say(2, channel::Parked{.generation = 1, .step = 10, .why = "connection reset"});
   world.pass(2s);
@@ -342,78 +199,41 @@ TEST_CASE("elastic: who was left out is asked when nobody else holds the state",
   world.come_up(other);
   world.pass(1s);
   REQUIRE(world.status().generation == 3);
-  CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-2"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2"});
   CHECK(world.status().start_step == 10);
   CHECK(world.welcome(0).source_rank == 1);
-}
-
-TEST_CASE("elastic: who was to come in is told of while the gang waits, too", "[launcher]") {
-  GangWorld world = smaller_gang();
-  world.kill_launcher(1);
-  world.park(0, 12, 2);
-  const std::size_t other = world.replace_pod(2);
-  world.pass(100ms);
-  world.kill_launcher(other);
-  world.pass(4s);
-  CHECK(names(world, "uid-3"));
 }
 
 TEST_CASE("elastic: a process that takes long to come up is not waited for", "[launcher]") {
   GangWorld world = GangWorld::training(3, 2);
   world.exit_process(2, -1, 9);
-  park_all(world, 10, 1);
+  world.park_asked(10, 1);
   world.pass(500ms);
   CHECK(world.status().generation == 1);
   SECTION("it is there in time") {
     world.come_up(2);
     world.pass(50ms);
     CHECK(world.status().generation == 2);
-    CHECK(members_of(world).size() == 3);
+    CHECK(world.members().size() == 3);
   }
   SECTION("it is not") {
     world.pass(600ms);
     REQUIRE(world.status().generation == 2);
-    CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
+    CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
     world.report(11);
     world.pass(1min);
     CHECK_FALSE(world.node(2).is_ready);
     world.come_up(2);
     world.pass(100ms);
-    park_all(world, 11, 2);
+    world.park_asked(11, 2);
     world.pass(100ms);
-    CHECK(members_of(world).size() == 3);
+    CHECK(world.members().size() == 3);
     CHECK(world.node(2).is_ready);
   }
 }
 
-TEST_CASE("elastic: a gang begins without those that cannot be had, after a while", "[launcher]") {
-  GangWorld world({.launchers = 3, .least = 2, .shortage = 20});
-  world.nodes[2].is_frozen = true;
-  world.hello_all();
-  SECTION("they stay away, and come later") {
-    world.pass(19s);
-    CHECK(world.status().generation == 0);
-    world.pass(2s);
-    REQUIRE(world.status().generation == 1);
-    CHECK(members_of(world) == std::vector<std::string>{"uid-0", "uid-1"});
-    CHECK(world.welcome(1).world_size == 2);
-    world.report(5);
-    world.nodes[2].is_frozen = false;
-    world.pass(3s);
-    park_all(world, 5, 1);
-    world.pass(100ms);
-    CHECK(world.status().generation == 2);
-    CHECK(members_of(world).size() == 3);
-  }
-  SECTION("too many of them") {
-    world.edit_spec([](api::WorkerGroupSpec& spec) { spec.min_members = 3; });
-    world.pass(1h);
-    CHECK(world.status().generation == 0);
-  }
-}
-
 TEST_CASE("elastic: a smaller gang that is to stop saves and ends", "[launcher]") {
-  GangWorld world = smaller_gang();
+  GangWorld world = GangWorld::smaller();
   world.edit_spec([](api::WorkerGroupSpec& spec) { spec.is_stopping = true; });
   world.pass(200ms);
   CHECK(world.told<channel::Stop>(0) != nullptr);

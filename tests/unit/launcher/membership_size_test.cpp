@@ -12,16 +12,6 @@ using namespace pawl::membership::test;
 using namespace std::chrono_literals;
 namespace channel = pawl::api::channel;
 
-namespace {
-
-std::vector<std::string> members(const GangWorld& world) {
-  std::vector<std::string> uids;
-  for (const api::Member& member : world.status().members) uids.push_back(member.ref.uid);
-  return uids;
-}
-
-}  // namespace
-
 TEST_CASE("size: a member more is let in when its process is prepared, and not before",
           "[launcher][G3]") {
   GangWorld world = GangWorld::training(2);
@@ -41,7 +31,7 @@ TEST_CASE("size: a member more is let in when its process is prepared, and not b
   CHECK(world.status().attempt == 1);
   CHECK(world.status().start_step == 11);
   CHECK(world.status().base_generation == 1);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1", "uid-2"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1", "uid-2"});
   for (const std::size_t node : {0, 1, 2}) {
     CHECK(world.welcome(node).world_size == 3);
     CHECK(world.welcome(node).rank == static_cast<int>(node));
@@ -62,7 +52,7 @@ TEST_CASE("size: several come in together", "[launcher]") {
   world.come_up(2);
   world.park(0, 10);
   world.park(1, 10);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1", "uid-2", "uid-3"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1", "uid-2", "uid-3"});
 }
 
 TEST_CASE("size: one that was to come and is lost before the commit is not waited for",
@@ -75,7 +65,7 @@ TEST_CASE("size: one that was to come and is lost before the commit is not waite
   world.park(1, 10);
   world.pass(200ms);
   CHECK(world.status().generation == 2);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK(world.status().failures.empty());
 }
 
@@ -88,7 +78,7 @@ TEST_CASE("size: a member less leaves with its place when the others are at rest
   CHECK_FALSE(world.node(2).was_stopped);
   world.park(1, 10);
   CHECK(world.status().generation == 2);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK(world.welcome(0).world_size == 2);
   CHECK_FALSE(world.node(2).was_stopped);
   world.report(11);
@@ -108,7 +98,7 @@ TEST_CASE("size: a member that alone holds the state stays until another one has
   world.exit_process(0, 137, 9);
   world.resize(1);
   world.park(1, 10);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK_FALSE(world.node(1).was_stopped);
   world.come_up(0);
   world.pass(200ms);
@@ -118,7 +108,7 @@ TEST_CASE("size: a member that alone holds the state stays until another one has
   REQUIRE(world.told<channel::Park>(0) != nullptr);
   world.park(0, 11, 2);
   world.park(1, 11, 2);
-  CHECK(members(world) == std::vector<std::string>{"uid-0"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0"});
   world.report(12);
   CHECK(world.node(1).was_stopped);
 }
@@ -138,7 +128,7 @@ TEST_CASE("size: who was left out is asked again when the others have lost the s
   CHECK(world.status().generation == 2);
   CHECK(world.status().base_generation == 1);
   CHECK(world.status().start_step == 11);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-3", "uid-2"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-3", "uid-2"});
   CHECK_FALSE(world.node(2).was_stopped);
 }
 
@@ -151,7 +141,7 @@ TEST_CASE("size: a lost member whose place is no more is not waited for", "[laun
   CHECK(world.status().generation == 1);
   world.resize(2);
   CHECK(world.status().generation == 2);
-  CHECK(members(world) == std::vector<std::string>{"uid-0", "uid-1"});
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
 }
 
 TEST_CASE("size: a change that is taken back changes nothing", "[launcher]") {
@@ -162,7 +152,7 @@ TEST_CASE("size: a change that is taken back changes nothing", "[launcher]") {
   world.park(1, 10);
   world.park(2, 10);
   CHECK(world.status().generation == 2);
-  CHECK(members(world).size() == 3);
+  CHECK(world.members().size() == 3);
   CHECK_FALSE(world.node(2).was_stopped);
 }
 
@@ -185,7 +175,7 @@ TEST_CASE("lead: a leader told to terminate hands over, and leaves as any other 
   const std::size_t other = world.replace_pod(0);
   world.pass(200ms);
   CHECK(world.status().generation == 2);
-  CHECK(members(world)[0] == "uid-" + std::to_string(other));
+  CHECK(world.members()[0] == "uid-" + std::to_string(other));
   CHECK(world.status().failures.empty());
 }
 
@@ -209,7 +199,7 @@ TEST_CASE("lead: a leader whose place is no more hands over first", "[launcher]"
   world.park(1, 12, 2);
   world.park(2, 12, 2);
   world.pass(1s);
-  CHECK(members(world) == std::vector<std::string>{"uid-3"});
+  CHECK(world.members() == std::vector<std::string>{"uid-3"});
   world.say(other, channel::Report{.step = 13, .total_steps = 100});
   CHECK(world.node(1).was_stopped);
   CHECK(world.node(2).was_stopped);
