@@ -30,6 +30,8 @@ class Collective {
   // Sums in place over all ranks, behind the caller's back: `values` belongs to the backend until
   // wait(ticket).
   virtual Ticket start_all_reduce(std::span<float> values, int bucket) = 0;
+  // Sums of integers, modulo 2^64, do not depend on the number of ranks either.
+  virtual Ticket start_all_reduce(std::span<std::int64_t> values, int bucket) = 0;
   // Returns when this and everything before it is done.
   virtual Status wait(Ticket ticket) = 0;
   virtual Status all_reduce(std::span<double> values) = 0;

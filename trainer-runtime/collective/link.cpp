@@ -20,15 +20,16 @@ constexpr std::size_t kPiece = std::size_t{256} << 10;
 constexpr int kTurnMs = 50;
 
 std::string describe(const Frame& frame) {
-  const char* const names[] = {"sum of floats", "sum of doubles", "broadcast"};
-  const auto index = std::min<std::size_t>(static_cast<std::size_t>(frame.operation), 2);
+  const char* const names[] = {"sum of floats", "sum of doubles", "broadcast", "sum of integers"};
+  const auto index = std::min<std::size_t>(static_cast<std::size_t>(frame.operation), 3);
   return "operation " + std::to_string(frame.sequence) + " (" + names[index] + ", bucket " +
          std::to_string(frame.bucket) + ", " + std::to_string(frame.total) + " bytes)";
 }
 
-void add_doubles(std::size_t count, const std::byte* from, std::byte* to) {
+template <typename T>
+void add(std::size_t count, const std::byte* from, std::byte* to) {
   for (std::size_t i = 0; i < count; ++i) {
-    double a = 0, b = 0;
+    T a = 0, b = 0;
     std::memcpy(&a, from + i * sizeof a, sizeof a);
     std::memcpy(&b, to + i * sizeof b, sizeof b);
     b += a;
@@ -36,7 +37,22 @@ void add_doubles(std::size_t count, const std::byte* from, std::byte* to) {
   }
 }
 
+void add(Arrival arrival, std::size_t count, const std::byte* from, std::byte* to) {
+  if (arrival == Arrival::kAddFloat) {
+    kernels::table<float>().add(static_cast<kernels::Index>(count),
+                                reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to));
+  } else if (arrival == Arrival::kAddInteger) {
+    add<std::uint64_t>(count, from, to);  // unsigned: what is too large must not be undefined
+  } else {
+    add<double>(count, from, to);
+  }
+}
+
 }  // namespace
+
+std::size_t element_bytes(Arrival arrival) {
+  return arrival == Arrival::kAddFloat ? sizeof(float) : sizeof(double);
+}
 
 struct Link::Sending {
   Frame frame;
@@ -156,17 +172,10 @@ Result<bool> Link::receive_some(Receiving& r) {
     r.done += bytes;
     return true;
   }
-  const bool is_float = r.incoming.arrival == Arrival::kAddFloat;
-  const std::size_t size = is_float ? sizeof(float) : sizeof(double);
+  const std::size_t size = element_bytes(r.incoming.arrival);
   const std::size_t available = r.waiting + bytes, whole = available / size * size;
   std::byte* sum = r.incoming.into.data() + r.done;
-  if (is_float) {
-    kernels::table<float>().add(static_cast<kernels::Index>(whole / size),
-                                reinterpret_cast<const float*>(scratch_.data()),
-                                reinterpret_cast<float*>(sum));
-  } else {
-    add_doubles(whole / size, scratch_.data(), sum);
-  }
+  add(r.incoming.arrival, whole / size, scratch_.data(), sum);
   r.done += whole;
   r.waiting = available - whole;
   std::memmove(scratch_.data(), scratch_.data() + whole, r.waiting);

@@ -17,7 +17,7 @@
 
 namespace pawl::collective {
 
-enum class Operation : std::uint32_t { kSumFloat, kSumDouble, kBroadcast };
+enum class Operation : std::uint32_t { kSumFloat, kSumDouble, kBroadcast, kSumInteger };
 
 struct Frame {
   std::uint32_t magic = 0x314c5750, rank = 0;
@@ -30,7 +30,9 @@ struct Frame {
 };
 
 // What is done with bytes that arrive.
-enum class Arrival { kStore, kAddFloat, kAddDouble };
+enum class Arrival { kStore, kAddFloat, kAddDouble, kAddInteger };
+
+std::size_t element_bytes(Arrival arrival);  // of one that is added
 
 struct Incoming {
   std::span<std::byte> into;

@@ -20,6 +20,11 @@ struct Work {
   int root = 0;  // of a broadcast
 };
 
+Arrival arrival_of(Operation sum) {
+  if (sum == Operation::kSumInteger) return Arrival::kAddInteger;
+  return sum == Operation::kSumFloat ? Arrival::kAddFloat : Arrival::kAddDouble;
+}
+
 class Ring final : public Collective {
  public:
   Ring(const RingOptions& options, Neighbours neighbours)
@@ -46,6 +51,9 @@ class Ring final : public Collective {
 
   Ticket start_all_reduce(std::span<float> values, int bucket) override {
     return start(Operation::kSumFloat, std::as_writable_bytes(values), bucket);
+  }
+  Ticket start_all_reduce(std::span<std::int64_t> values, int bucket) override {
+    return start(Operation::kSumInteger, std::as_writable_bytes(values), bucket);
   }
   Status all_reduce(std::span<double> values) override {
     return wait(start(Operation::kSumDouble, std::as_writable_bytes(values), 0));
@@ -115,11 +123,10 @@ class Ring final : public Collective {
   }
 
   Status reduce(const Work& work) {
-    const bool is_float = work.frame.operation == Operation::kSumFloat;
-    const std::size_t element = is_float ? sizeof(float) : sizeof(double);
+    const Arrival arrival = arrival_of(work.frame.operation);
+    const std::size_t element = element_bytes(arrival);
     for (int step = 0; step + 1 < world_size_; ++step) {
-      const Incoming incoming{chunk(work, rank_ - step - 2, element),
-                              is_float ? Arrival::kAddFloat : Arrival::kAddDouble};
+      const Incoming incoming{chunk(work, rank_ - step - 2, element), arrival};
       PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step - 1, element), incoming));
     }
     for (int step = 0; step + 1 < world_size_; ++step) {

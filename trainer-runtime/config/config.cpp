@@ -164,10 +164,12 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   schedule.read("warmup_steps", config.schedule.warmup_steps, 0, kCountMax);
   schedule.read("final_fraction", config.schedule.final_fraction, 0, 1);
   schedule.finish();
+  reader.one_of("determinism", config.determinism, {"none", "exact"});
   reader.read("steps", config.steps, 1, kCountMax);
   reader.read("seed", config.seed);
   reader.read("validate_every", config.validate_every, 0, kCountMax);
   reader.read("validate_batches", config.validate_batches, 1, 1'000'000);
+  reader.read("log_every", config.log_every, 0, kCountMax);
 }
 
 std::optional<std::string> inconsistency(const TrainerConfig& config) {
@@ -215,10 +217,12 @@ json to_json(const TrainerConfig& c) {
            {{"kind", c.schedule.kind},
             {"warmup_steps", c.schedule.warmup_steps},
             {"final_fraction", c.schedule.final_fraction}}},
+          {"determinism", c.determinism},
           {"steps", c.steps},
           {"seed", c.seed},
           {"validate_every", c.validate_every},
-          {"validate_batches", c.validate_batches}};
+          {"validate_batches", c.validate_batches},
+          {"log_every", c.log_every}};
 }
 
 }  // namespace

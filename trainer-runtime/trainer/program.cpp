@@ -166,7 +166,7 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
       static_cast<long long>(run.config.batch.global / run.config.batch.micro),
       kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "",
       kernels::matmul_library(), static_cast<double>(count) * 12 / 1e6,
-      static_cast<double>(count) * 4 / 1e6,
+      static_cast<double>(count) * (run.config.is_exact() ? 12 : 4) / 1e6,
       static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step));
   std::fflush(stdout);
 }

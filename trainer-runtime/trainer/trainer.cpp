@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -20,6 +21,13 @@ constexpr double kProgressSeconds = 1;
 // hour, and a loss in the first minutes does not begin at zero.
 constexpr std::int64_t kFirstSavedStep = 10;
 
+// Multiples of 2^-20 nats, whose sums are exact in any order up to 2^33 nats: the curve of losses
+// does not depend on the number of ranks by more than the gradients do.
+double rounded(double loss) {
+  constexpr double kUnits = 1 << 20;
+  return std::nearbyint(loss * kUnits) / kUnits;
+}
+
 double seconds_between(SteadyPoint from, SteadyPoint to) {
   return duration<double>(to - from).count();
 }
@@ -33,11 +41,15 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       order_(parts.corpus.training_samples(), parts.config.seed),
       optimizer_(parts.config, parts.model.tensors()),
       gradients_(parts.arrays.parameters.size()),
-      reducer_(parts.ring, gradients_.span()),
       saved_step_(parts.is_stored ? start.step : -1),
       rate_step_(start.step) {
   const auto tokens =
       static_cast<std::size_t>(parts.config.batch.micro * parts.config.model.context);
+  reducer_ =
+      parts.config.is_exact()
+          ? parallel::make_exact_reducer(parts.ring, gradients_.span(),
+                                         parts.config.batch.global / parts.config.batch.micro)
+          : std::make_unique<parallel::GradientReducer>(parts.ring, gradients_.span());
   inputs_.resize(tokens);
   targets_.resize(tokens);
   if (parts.before.step == start.step) applied_ = parts.before;
@@ -80,7 +92,8 @@ void Trainer::read_samples(std::uint64_t cursor) {
 }
 
 // This rank's part of the step's micro-batches. Every token counts the same, so gradients and
-// losses of all micro-batches are sums that are divided once, by the tokens of the whole step.
+// losses of all micro-batches are sums that are divided once, by the tokens of the whole step: the
+// losses by agree().
 Result<double> Trainer::compute() {
   const BatchConfig& batch = parts_.config.batch;
   const auto tokens = static_cast<double>(batch.global * parts_.config.model.context);
@@ -96,19 +109,23 @@ Result<double> Trainer::compute() {
     const bool is_last = micro + 1 == share.last;
     bool is_backward = false;
     parts_.pulse.enter(Phase::kForward);
-    loss += parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
-                               {inputs_, targets_}, scale, [&](models::Index first) {
-                                 if (std::exchange(is_backward, true)) {
-                                   parts_.pulse.beat();
-                                 } else {
-                                   parts_.pulse.enter(Phase::kBackward);
-                                 }
-                                 if (is_last) reducer_.ready(first);
-                               });
+    loss += rounded(parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
+                                       {inputs_, targets_}, scale, [&](models::Index first) {
+                                         if (std::exchange(is_backward, true)) {
+                                           parts_.pulse.beat();
+                                         } else {
+                                           parts_.pulse.enter(Phase::kBackward);
+                                         }
+                                         if (is_last) reducer_->ready(first);
+                                       }));
+    if (!is_last) reducer_->end_micro_batch();
   }
   parts_.pulse.enter(Phase::kReduce, state_.step + 1);
-  PAWL_TRY_VOID(reducer_.finish());
-  return loss / tokens;
+  const Status summed = reducer_->finish();
+  const bool is_corrupt = !summed && summed.error().code == Code::kCorrupt;
+  if (is_corrupt) loss = std::numeric_limits<double>::quiet_NaN();  // for all ranks to see
+  if (!summed && !is_corrupt) return tl::make_unexpected(summed.error());
+  return loss;
 }
 
 Result<Trainer::Agreement> Trainer::agree(double loss) {
@@ -120,7 +137,8 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
                              parts_.sink.is_ready() ? 0.0 : 1.0};
   PAWL_TRY_VOID(parts_.ring.all_reduce(sums));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
-  return Agreement{sums[0], sums[1], sums[2], sums[3], sums[4]};
+  const auto tokens = static_cast<double>(parts_.config.batch.global * parts_.config.model.context);
+  return Agreement{sums[0] / tokens, sums[1], sums[2], sums[3], sums[4]};
 }
 
 Status Trainer::apply(const Agreement& agreed) {
@@ -188,13 +206,16 @@ void Trainer::print_progress() {
   if (is_first) {
     print("first step %.3f s after the start of the process",
           seconds_between(parts_.process_start, now));
-  } else if (seconds_between(printed_, now) < kProgressSeconds) {
+  } else if (parts_.config.log_every > 0 ? applied_.step % parts_.config.log_every != 0
+                                         : seconds_between(printed_, now) < kProgressSeconds) {
     return;
   }
   printed_ = now;
-  print("step %lld/%lld loss %.4f learning rate %.2e, %.0f tokens/s",
+  std::array<char, 40> bits{};  // to compare two runs by
+  if (parts_.config.is_exact()) std::snprintf(bits.data(), bits.size(), " (%a)", applied_.loss);
+  print("step %lld/%lld loss %.4f%s learning rate %.2e, %.0f tokens/s",
         static_cast<long long>(applied_.step), static_cast<long long>(parts_.config.steps),
-        applied_.loss, optim::learning_rate(parts_.config, state_.step - 1),
+        applied_.loss, bits.data(), optim::learning_rate(parts_.config, state_.step - 1),
         applied_.tokens_per_second);
 }
 
@@ -277,9 +298,9 @@ Result<Validation> Trainer::validate() {
                                     std::span(targets_).subspan(i * context, context));
     }
     parts_.pulse.enter(Phase::kValidate);
-    loss[0] += parts_.model.loss(
+    loss[0] += rounded(parts_.model.loss(
         parts_.arrays.parameters.span(),
-        {std::span(inputs_).first(count * context), std::span(targets_).first(count * context)});
+        {std::span(inputs_).first(count * context), std::span(targets_).first(count * context)}));
   }
   parts_.pulse.enter(Phase::kReduce);
   PAWL_TRY_VOID(parts_.ring.all_reduce(loss));

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "common/base/clock.h"
@@ -87,7 +88,7 @@ class Trainer {
   data::SampleOrder order_;
   optim::AdamW optimizer_;
   device::Buffer<float> gradients_;
-  parallel::GradientReducer reducer_;
+  std::unique_ptr<parallel::GradientReducer> reducer_;
   std::vector<std::int32_t> inputs_, targets_;
   std::int64_t saved_step_;  // the newest that was sealed or came from storage; -1: none
   SteadyPoint next_checkpoint_, rate_mark_, printed_{};

@@ -7,6 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -105,8 +106,9 @@ TEST_CASE("ring: sums have the documented order's bits on every rank", "[trainer
   }
 }
 
-TEST_CASE("ring: several buckets in flight, doubles, broadcast, gathered texts and barriers",
-          "[trainer]") {
+TEST_CASE(
+    "ring: several buckets in flight, doubles, integers, broadcast, gathered texts and barriers",
+    "[trainer]") {
   Gang gang(3);
   const auto results = gang.run([&](Collective& ring) -> Status {
     std::vector<std::vector<float>> buckets;
@@ -123,6 +125,11 @@ TEST_CASE("ring: several buckets in flight, doubles, broadcast, gathered texts a
         return fail(Code::kCorrupt, "bucket");
     }
     if (numbers != std::vector<double>{6.0, 1.5}) return fail(Code::kCorrupt, "doubles");
+    constexpr std::int64_t kLarge = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> integers(100'003, ring.rank() == 2 ? -kLarge : kLarge - ring.rank());
+    PAWL_TRY_VOID(ring.wait(ring.start_all_reduce(std::span(integers), 0)));
+    if (std::ranges::count(integers, kLarge - 1) != 100'003)  // 2^64 too large on the way
+      return fail(Code::kCorrupt, "integers");
     std::vector<std::byte> bytes(700'000, std::byte(ring.rank()));
     PAWL_TRY_VOID(ring.broadcast(bytes, 1));
     if (std::count(bytes.begin(), bytes.end(), std::byte{1}) != 700'000)
