@@ -1,5 +1,7 @@
 #include "cli/local/api_server.h"
 
+#include <openssl/crypto.h>
+
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -8,6 +10,7 @@
 #include "cli/local/api_request.h"
 #include "cli/local/api_status.h"
 #include "common/http/server.h"
+#include "common/os/process.h"
 
 namespace pawl::local {
 namespace {
@@ -94,6 +97,7 @@ class ApiServer::Impl {
   }
 
   std::uint16_t port() const { return server_->port(); }
+  const std::string& user_token() const { return user_token_; }
 
   void handle(const http::Request& request, const http::Reply& reply) {
     const auto answer = [&](const StatusError& error) {
@@ -102,6 +106,7 @@ class ApiServer::Impl {
     if (request.target == kJwksPath && request.method == "GET") {
       return reply.respond(http::Response{200, "application/jwk-set+json", tokens_.jwks()});
     }
+    if (is_user(request.authorization)) return serve_user(request, reply);
     const auto pod = authenticate(request.authorization);
     if (!pod) return answer(unauthorized());
     const auto target = parse_target(request.target);
@@ -116,17 +121,7 @@ class ApiServer::Impl {
     }
     const std::string verb = verb_of(*method, *target);
     if (!is_allowed(*pod, verb, *target)) return answer(refusal(*pod, verb, *target));
-    kube::HttpRequest call;
-    call.method = *method;
-    call.target = request.target;
-    call.content_type = request.content_type;
-    call.body = request.body;
-    if (ApiStore::is_watch(call)) return serve_watch(std::move(call), reply);
-    transport_.send(std::move(call),
-                    [respond = reply.respond](Result<kube::HttpResponse> response) {
-                      if (response) return respond(http_response(*response));
-                      respond(http::Response{503, "text/plain", response.error().message});
-                    });
+    forward(request, *method, reply);
   }
 
   void admit(const PodIdentity& pod) {
@@ -140,6 +135,32 @@ class ApiServer::Impl {
   }
 
  private:
+  bool is_user(const std::string& authorization) const {
+    const std::string expected = std::string{kBearer} + user_token_;
+    return authorization.size() == expected.size() &&
+           ::CRYPTO_memcmp(authorization.data(), expected.data(), expected.size()) == 0;
+  }
+
+  void serve_user(const http::Request& request, const http::Reply& reply) {
+    const auto method = method_of(request.method);
+    if (!method) return reply.respond(http_response(response_of(unknown_path())));
+    forward(request, *method, reply);
+  }
+
+  void forward(const http::Request& request, kube::Method method, const http::Reply& reply) {
+    kube::HttpRequest call;
+    call.method = method;
+    call.target = request.target;
+    call.content_type = request.content_type;
+    call.body = request.body;
+    if (ApiStore::is_watch(call)) return serve_watch(std::move(call), reply);
+    transport_.send(std::move(call),
+                    [respond = reply.respond](Result<kube::HttpResponse> response) {
+                      if (response) return respond(http_response(*response));
+                      respond(http::Response{503, "text/plain", response.error().message});
+                    });
+  }
+
   // All of it runs on the transport's one thread, but for `handle`, which is set when open_stream
   // returns.
   struct WatchReply {
@@ -180,6 +201,7 @@ class ApiServer::Impl {
   const Clock& clock_;
   std::mutex mutex_;  // guards pods_
   std::map<std::string, PodIdentity> pods_;
+  const std::string user_token_ = os::random_hex(32);
   std::unique_ptr<http::Server> server_;  // last: its thread uses the rest
 };
 
@@ -195,6 +217,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(StoreTransport& transport,
 }
 
 std::string ApiServer::url() const { return "http://127.0.0.1:" + std::to_string(impl_->port()); }
+const std::string& ApiServer::user_token() const { return impl_->user_token(); }
 void ApiServer::admit(const PodIdentity& pod) { impl_->admit(pod); }
 void ApiServer::dismiss(const std::string& pod_uid) { impl_->dismiss(pod_uid); }
 

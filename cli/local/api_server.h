@@ -1,7 +1,8 @@
 // The embedded API on 127.0.0.1 for launchers: HTTP in front of the StoreTransport, and the few
 // rights a worker pod has in a cluster, enforced the same way. A pod's token may get and watch its
 // own job's WorkerGroup and patch its status; everything else is 403, a bad or late token 401.
-// /openid/v1/jwks is open, as launchers verify each other with it. Public methods from any thread.
+// /openid/v1/jwks is open, as launchers verify each other with it. Who runs all this may do
+// anything, with a token made at start. Public methods from any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ class ApiServer {
   ~ApiServer();
 
   std::string url() const;  // "http://127.0.0.1:40123"
+  const std::string& user_token() const;
   // From admit to dismiss a token of this pod is good, as a cluster's is for as long as the pod
   // exists.
   void admit(const PodIdentity& pod);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cli/local/node_files.h"
 #include "common/base/random.h"
 #include "common/os/process.h"
 
@@ -18,6 +19,17 @@ local::StoreTransportOptions store_options() {
   return options;
 }
 
+std::string kubeconfig(const local::ApiServer& server) {
+  return "apiVersion: v1\nkind: Config\ncurrent-context: run\n"
+         "clusters: [{name: run, cluster: {server: \"" +
+         server.url() +
+         "\"}}]\n"
+         "users: [{name: user, user: {token: \"" +
+         server.user_token() +
+         "\"}}]\n"
+         "contexts: [{name: run, context: {cluster: run, user: user, namespace: default}}]\n";
+}
+
 }  // namespace
 
 LocalCluster::LocalCluster(const Clock& clock, std::unique_ptr<local::TokenAuthority> tokens)
@@ -31,6 +43,8 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(local::Keeper& keeper,
   std::unique_ptr<LocalCluster> cluster{new LocalCluster{clock, std::move(tokens)}};
   PAWL_TRY(server, local::ApiServer::start(cluster->transport_, *cluster->tokens_, clock));
   cluster->server_ = std::move(server);
+  PAWL_TRY_VOID(
+      local::write_private_file(options.run_folder + "/kubeconfig", kubeconfig(*cluster->server_)));
 
   local::ProcessNodeOptions node;
   node.node_name = os::host_name();

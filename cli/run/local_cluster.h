@@ -1,6 +1,7 @@
 // A cluster in one process: embedded API, its HTTP front, the keeper's process node, and the real
 // operator above them. Built and destroyed in that order by one thread. The Keeper comes from
-// outside, because it has to be forked before the first thread exists.
+// outside, because it has to be forked before the first thread exists. The file
+// `kubeconfig` of the run folder is for `pawl status` and whoever else asks.
 #pragma once
 
 #include <memory>

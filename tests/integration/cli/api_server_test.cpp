@@ -159,3 +159,22 @@ TEST_CASE("api_server: a watch by name streams its changes", "[cli]") {
   worker.transport->cancel(handle);
   CHECK(seen.find("\"other\"") == std::string::npos);
 }
+
+TEST_CASE("api_server: who runs it reads and changes any object", "[cli]") {
+  LocalApi api;
+  prepare(api);
+  Worker user{api};
+  kube::ClusterConfig config;
+  config.server = api.server->url();
+  config.token = api.server->user_token();
+  user.transport = kube::make_transport(config, api.clock, {"test/0", 4}).value();
+  const auto found = [&](const std::string& path) {
+    return parse_json(user.call(kube::Method::kGet, path).body);
+  };
+  CHECK(found("/apis/pawl.dev/v1beta1")["code"] == 404);
+  CHECK(found(kGroups)["items"].size() == 2);
+  CHECK(user.call(kube::Method::kDelete, std::string{kGroups} + "/other").status == 200);
+  config.token.back() = config.token.back() == 'a' ? 'b' : 'a';
+  user.transport = kube::make_transport(config, api.clock, {"test/0", 4}).value();
+  CHECK(user.call(kube::Method::kGet, kGroups).status == 401);
+}
