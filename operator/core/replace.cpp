@@ -74,6 +74,7 @@ void replace_members(Pass& pass, const Loss& loss) {
   pass.confirms = loss.confirms;
   const bool has_budget = is_true(pass.next, condition::kRunning) || has_replaced(pass);
   if (!has_budget) add_disruption_budget(pass);
+  tell_outlived(pass);  // after this the status is of a later generation
   pass.next.last_failure = loss.failure;
   pass.next.last_failure->generation = pass.report->generation;
   const bool is_waiting = has_lost_member(pass, loss);

@@ -108,7 +108,8 @@ bool is_told(const Pass& pass, const Failure& failure) {
   return pass.job.status.reason != kMemberLost || has_successor(pass, failure);
 }
 
-// What the gang has outlived is told once, and is no reason to do anything.
+}  // namespace
+
 void tell_outlived(Pass& pass) {
   const Failure* newest = nullptr;
   for (const Failure& failure : pass.report->failures) {
@@ -122,8 +123,6 @@ void tell_outlived(Pass& pass) {
                 ", and " + start_text(pass),
             std::to_string(pass.report->generation));
 }
-
-}  // namespace
 
 std::string start_text(const Pass& pass) {
   const bool is_from_memory = pass.report->base_generation > 0;
@@ -150,7 +149,8 @@ void copy_report(Pass& pass) {
   }
   if (pass.report->checkpoint) pass.next.checkpoint = pass.report->checkpoint;
   judge_checkpoints(pass);
-  tell_outlived(pass);
+  // The one that is waited for has to stand in the status until it is judged.
+  if (noted_failure(pass) == nullptr) tell_outlived(pass);
 }
 
 const Condition* find_condition(const TrainingJobStatus& status, const char* type) {

@@ -106,6 +106,8 @@ void after_end(Pass& pass);  // terminal is final: late pods go, TTL runs
 
 // status.cpp
 void copy_report(Pass& pass);  // progress and checkpoints from the gang
+// What the gang has outlived is told once, and is no reason to do anything.
+void tell_outlived(Pass& pass);
 // "the gang goes on from step 12, which the others hold in memory"; of a pass with a report.
 std::string start_text(const Pass& pass);
 const api::Condition* find_condition(const api::TrainingJobStatus& status, const char* type);

@@ -132,6 +132,43 @@ TEST_CASE("elastic: a member that was left out explains no failure after it", "[
   CHECK(world.job.status.restarts.counted == 1);
 }
 
+TEST_CASE("elastic: a process that is replaced while a silent member is waited for is told once",
+          "[core][I35]") {
+  World world = elastic(4, 2);
+  world.lose_touch(2);
+  world.commit_next(11, 2);
+  world.settle(seconds{1});
+  REQUIRE(world.job.status.last_failure->pod == "gpt-1-2-0");
+  const int writes = world.status_writes;
+  world.group->status.failures.push_back({.rank = 1,
+                                          .pod = world.pod(1).meta.name,
+                                          .pod_uid = world.pod(1).meta.uid,
+                                          .cause = "Signal",
+                                          .message = "rank 1 was killed by signal 9",
+                                          .attempt = 1,
+                                          .generation = world.group->status.generation,
+                                          .time = world.now});
+  world.commit_next(12, 2);
+  SECTION("the silent one is replaced") {
+    world.settle(seconds{20});
+    CHECK(world.group->spec.pods[2].n == 1);
+    CHECK(world.job.status.last_failure->pod == "gpt-1-2-0");
+  }
+  SECTION("it is heard again") {
+    world.settle(seconds{1});
+    std::erase_if(world.group->status.failures,
+                  [](const api::Failure& failure) { return failure.cause == "Unknown"; });
+    world.commit_next(13);
+    world.settle(seconds{20});
+    CHECK(world.group->spec.pods[2].n == 0);
+    CHECK(world.job.status.last_failure->pod == "gpt-1-1-0");
+  }
+  CHECK(events_of(world, "RecoveredInPlace") == 1);
+  CHECK(world.status_writes <= writes + 5);
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.broken.empty());
+}
+
 TEST_CASE("elastic: a successor that is killed before it came in costs nothing", "[core][I35]") {
   World world = elastic(3, 2);
   world.remove_pod(2);
