@@ -68,6 +68,8 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   } else if (!is_ours(joiner)) {
     // Its place may be given to it with the next decision.
     joiner.is_leaving = joiner.is_leaving || std::holds_alternative<Leaving>(message);
+    joiner.is_finished = joiner.is_finished || std::holds_alternative<Finished>(message);
+    if (std::holds_alternative<Left>(message)) end_without_leader(joiner);
     if (std::holds_alternative<ProcessLost>(message)) joiner.ready.reset();
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     if (joiner.member_rank != 0) return;

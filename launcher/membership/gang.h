@@ -54,6 +54,7 @@ class Gang {
   void lose(PeerId peer, const std::string& why);
   void on_leaving(Joiner& joiner);
   void on_left(Joiner& joiner);
+  void end_without_leader(const Joiner& joiner);
   void mark_lost(Joiner& joiner);
   void release_leaving();
   // `with_unwanted`: members that are to go with the next change count, too.

@@ -179,8 +179,15 @@ void Gang::on_leaving(Joiner& joiner) {
   }
 }
 
+// A launcher stays as long as its gang lives, and would wait for its own place to be filled.
+void Gang::end_without_leader(const Joiner& joiner) {
+  if (lives() && joiner.join.self == ctx_.id.self)
+    end(StopReason::kFailed, false, "the processes of the leading launcher have ended");
+}
+
 void Gang::on_left(Joiner& joiner) {
   joiner.has_left = true;
+  end_without_leader(joiner);
   if (!lives() || !ctx_.record->spec.has_successors) return;
   mark_lost(joiner);
   joiner.rejoin_by = ctx_.now.steady;

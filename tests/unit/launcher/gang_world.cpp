@@ -102,6 +102,7 @@ void GangWorld::act(std::size_t index, const WriteStatus& write) {
   writes.push_back(write.after);
   if (lose_replies > 0) {
     --lose_replies;
+    is_api_down = is_down_then;
     give(index, WriteDone{WriteOutcome::kUnclear, "no answer"});
   } else {
     give(index, RecordSeen{record, 0});

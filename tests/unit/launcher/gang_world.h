@@ -96,6 +96,7 @@ class GangWorld {
   std::vector<api::WorkerGroupStatus> writes;  // that were applied
   int conflicts = 0;
   int lose_replies = 0;       // of the next writes that are applied
+  bool is_down_then = false;  // and the API is away as soon as one is lost
   bool is_api_down = false;   // reads wait, writes are refused
   CheckpointSelected stored;  // what selection finds
   std::vector<std::int64_t> published, discarded;

@@ -150,3 +150,29 @@ TEST_CASE("takeover: whoever leads watches the record, however it learned that i
   world.settle();
   CHECK(world.node(1).is_watching);
 }
+
+TEST_CASE("takeover: one that has trained to the end when it takes over ends the attempt",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.kill_launcher(0);
+  SECTION("before it has its own place") {
+    world.lose_replies = 1;
+    world.is_down_then = true;
+    world.pass(1s);
+    REQUIRE(world.is_api_down);
+    REQUIRE(world.leader() == 1);
+    world.exit_process(1, 0);
+    world.pass(2s);
+    world.is_api_down = false;
+  }
+  SECTION("after that") {
+    world.pass(1s);
+    REQUIRE(world.leader() == 1);
+    world.exit_process(1, 0);
+  }
+  world.pass(200ms);
+  world.replace_pod(0);
+  world.pass(10s);
+  CHECK(world.status().term == 2);
+  CHECK(world.node(1).exit_code == 75);
+}
