@@ -66,24 +66,28 @@ Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
 
 int launch(const Arguments& arguments, const Clock& clock, launcher::LogWriter& writer) {
   Log log{clock, [&](std::string_view line) { writer.write(line); }};
-  const auto give_up = [&](const std::string& path, const std::string& why) {
+  const auto give_up = [&](const std::string& path, const std::string& why, int code) {
     log.error("launcher_cannot_start", {{"error", why}});
     launcher::Launcher::write_termination(
         path, api::Failure{.cause = "Error", .message = "pawl-launch: " + why}, log);
-    return api::kExitFatal;
+    return code;
   };
   auto settings = launcher::read_settings(os::environment(), arguments.command);
   const std::string termination_log =
       settings ? settings->termination_log
                : os::env(api::kEnvTerminationLog).value_or("/dev/termination-log");
-  if (!settings) return give_up(termination_log, settings.error().message);
+  if (!settings) return give_up(termination_log, settings.error().message, api::kExitFatal);
   const auto config = cluster_config(*settings);
-  if (!config) return give_up(termination_log, config.error().message);
+  if (!config) return give_up(termination_log, config.error().message, api::kExitFatal);
   auto transport = kube::make_transport(*config, clock,
                                         {.user_agent = "pawl-launch/0.1.0", .concurrency_max = 4});
-  if (!transport) return give_up(termination_log, transport.error().message);
+  if (!transport) return give_up(termination_log, transport.error().message, api::kExitFatal);
   auto launcher = launcher::Launcher::create(std::move(*settings), **transport, clock, log);
-  if (!launcher) return give_up(termination_log, launcher.error().message);
+  // What is wrong with the machine (a port that somebody else has) may be right with the next try.
+  const bool is_fatal = !launcher && launcher.error().code == Code::kInvalid;
+  if (!launcher)
+    return give_up(termination_log, launcher.error().message,
+                   is_fatal ? api::kExitFatal : api::kExitUser);
   const int code = (*launcher)->run();
   writer.finish();
   // Not through the destructors: storage or a connection that hangs must not hold the pod.

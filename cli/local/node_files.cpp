@@ -45,11 +45,15 @@ std::string read_tail(const std::string& path, std::size_t bytes_max) {
 }
 
 Result<std::uint16_t> find_free_port(std::set<std::uint16_t>& taken) {
-  constexpr int kTries = 64;
+  // Below those that the kernel gives to outgoing connections, one of which would take it before
+  // the launcher is there.
+  constexpr std::uint64_t kFirst = 20'000, kEnd = 32'768;
+  constexpr int kTries = 256;
   for (int i = 0; i < kTries; ++i) {
-    PAWL_TRY(listener, os::listen_tcp("127.0.0.1", 0));
-    PAWL_TRY(port, os::local_port(listener.get()));
-    if (taken.insert(port).second) return port;
+    const auto port = static_cast<std::uint16_t>(kFirst + os::entropy() % (kEnd - kFirst));
+    if (taken.contains(port) || !os::listen_tcp("127.0.0.1", port)) continue;
+    taken.insert(port);
+    return port;
   }
   return fail(Code::kUnavailable, "found no free port on 127.0.0.1");
 }

@@ -15,7 +15,8 @@ Status create_private_folder(const std::string& path);
 Status write_private_file(const std::string& path, const std::string& text);
 // At most `bytes_max` of its end; "" when it cannot be read.
 std::string read_tail(const std::string& path, std::size_t bytes_max);
-// A TCP port of 127.0.0.1 that is free now and not in `taken`, to which it is added.
+// A TCP port of 127.0.0.1 that is free, that no outgoing connection will be given, and that is not
+// in `taken`, to which it is added.
 Result<std::uint16_t> find_free_port(std::set<std::uint16_t>& taken);
 
 }  // namespace pawl::local

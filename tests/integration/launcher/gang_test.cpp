@@ -250,6 +250,15 @@ TEST_CASE("gang: an environment that is not the operator's is refused in one mes
   CHECK(gang.termination(0).message.find("PAWL_POD_UID") != std::string::npos);
 }
 
+TEST_CASE("gang: a port that somebody else has may be free with the next try", "[launcher]") {
+  GangFixture gang({.members = 1});
+  const auto taken = os::listen_tcp("127.0.0.1", 0).value();
+  const std::string port = std::to_string(os::local_port(taken.get()).value());
+  gang.start(0, {"true"}, {{api::kEnvHealthPort, port}});
+  CHECK(gang.wait(0) == api::kExitUser);
+  CHECK(gang.termination(0).message.find("port " + port) != std::string::npos);
+}
+
 TEST_CASE("gang: a command that is not there is never tried again", "[launcher]") {
   GangFixture gang({.members = 1});
   gang.start(0, {"/no/such/trainer"});
