@@ -83,6 +83,24 @@ sim_part() {  # NAME ARGUMENTS…: one run of pawl-sim is one test
   if build/sim/bin/pawl-sim "$@"; then note_level "$name" 1 0 $((SECONDS - start)); else note_level "$name" 0 1 $((SECONDS - start)); fi
 }
 
+# A first seed that each tree has anew, so that a failure comes again.
+tree_seed() {
+  local tree
+  tree=$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || printf '%08x' "$(date +%s)")
+  echo $((16#${tree:0:8}))
+}
+
+# Random faults on real launchers and training processes. --long: 500 schedules of them.
+schedules_level() {
+  local start=$SECONDS log bad count=15
+  [ $# -eq 0 ] || count=500
+  log=$(mktemp)
+  python3 -u tests/schedules/run.py --count "$count" --seed "$(tree_seed)" 2>&1 | tee "$log" || true
+  bad=$(sed -nE 's/^RESULT .*"failures": ([0-9]+),.*/\1/p' "$log")
+  rm -f "$log"
+  note_level schedules $((count - ${bad:-$count})) "${bad:-$count}" $((SECONDS - start))
+}
+
 # Two runs beside each other, each of which has one thread.
 sim_pair() {  # NAME ARGUMENTS ARGUMENTS
   local start=$SECONDS bad=0 log first
@@ -98,12 +116,10 @@ sim_pair() {  # NAME ARGUMENTS ARGUMENTS
   note_level "$1" $((2 - bad)) "$bad" $((SECONDS - start))
 }
 
-# Beside the levels that follow, which mostly wait. The tree gives the first seed, so that a failure comes again.
+# Beside the levels that follow, which mostly wait.
 start_fresh_seeds() {
-  local tree
-  tree=$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || date +%s)
   seeds_log=$(mktemp)
-  nice -n 19 build/sim/bin/pawl-sim --seconds 180 --seeds 1000000 --seed $((16#${tree:0:8})) >"$seeds_log" 2>&1 &
+  nice -n 19 build/sim/bin/pawl-sim --seconds 180 --seeds 1000000 --seed "$(tree_seed)" >"$seeds_log" 2>&1 &
   fresh_seeds=$!
   seeds_start=$SECONDS
 }
@@ -188,7 +204,7 @@ run_levels() {
   for level in "$@"; do
     if [ "$level" = --long ]; then long=(--long); else levels+=("$level"); fi
   done
-  [ ${#levels[@]} -gt 0 ] || levels=(unit threads sim integration conformance e2e)
+  [ ${#levels[@]} -gt 0 ] || levels=(unit threads sim integration conformance schedules e2e)
   case " ${levels[*]} " in *" e2e "*) check_machine ;; esac
   setup_build
   case " ${levels[*]} " in *" e2e "*) prepare_cluster ;; esac
@@ -202,6 +218,10 @@ run_levels() {
         with_apiserver
         ctest_level conformance dev '^conformance$'
         ;;
+      schedules)
+        build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train
+        schedules_level "${long[@]}"
+        ;;
       threads) threads_level ;;
       sim) sim_level "${long[@]}" ;;
       e2e)
@@ -209,7 +229,7 @@ run_levels() {
         e2e_level "${long[@]}"
         [ ${#long[@]} -eq 0 ] || { chaos_level; alone_level; }
         ;;
-      *) echo "unknown level: $level (unit threads sim integration conformance e2e)" >&2; exit 2 ;;
+      *) echo "unknown level: $level (unit threads sim integration conformance schedules e2e)" >&2; exit 2 ;;
     esac
   done
   end_fresh_seeds

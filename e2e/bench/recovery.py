@@ -4,7 +4,8 @@ Ours is `pawl run` of examples/gpt-text.yaml with four workers: one training pro
 again, then one is stopped with SIGSTOP, then whole pods are killed (the launcher, and with it its processes), then the
 pod of the leading launcher; who leads logs the first confirmed step of the next generation. A second run may go on with
 three (`spec.elastic`): a launcher is told to terminate, the others go on without it, and its successor comes in some
-seconds later; the pause of a growth is from the order to park to the first step of four. Theirs is
+seconds later; the pause of a growth is from the order to park to the first step of four. A third has 50 workers, whose
+membership changes 200 times (changes.py). Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
 to the first step that they make, though nothing of the steps before is kept; one that is stopped is waited for a minute.
 PAWL_TORCH_PYTHON names a Python that has torch.
@@ -24,6 +25,7 @@ import subprocess
 import tempfile
 import time
 
+import changes
 from trainer import HERE, PAWL, ROOT, text_path, torch_python
 
 WORKERS = 4
@@ -248,10 +250,11 @@ def measure(is_smoke):
             peer_stopped = run.stop()
     drains, grows, again = come_and_go(text, rounds)
     redone += again
+    many = changes.measure(text, 5 if is_smoke else 50, 3 if is_smoke else 200)
     minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
     if minutes:
         false_positives = calm(text, minutes)
-    later = ["torchft_kill_s", "writes_per_change"]
+    later = ["torchft_kill_s"]
     why = "null keys: come with the parts that they measure"
     if not peer:
         why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
@@ -263,6 +266,7 @@ def measure(is_smoke):
             "drain_s": round(statistics.median(drains), 3), "drain_all_s": [round(v, 3) for v in drains],
             "grow_pause_s": round(statistics.median(grows), 3), "grow_pause_all_s": [round(v, 3) for v in grows],
             "steps_redone": redone,
+            "writes_per_change": many["writes_per_change"], "changes": many,
             "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,
             "torchrun_all_s": [round(value, 3) for value in peer],
             "torchrun_sigstop_s": round(peer_stopped, 3) if peer_stopped else None,

@@ -22,6 +22,7 @@ void RecordWriter::on_done(const WriteDone& done) {
       backoff_ = {};
       return;
     case WriteOutcome::kUnclear:
+      ctx_.note("status_write_unclear", done.why);
       awaited_read_ = ask_for_record();
       return;
     case WriteOutcome::kRefused:

@@ -1,0 +1,93 @@
+"""What holds at the end of every schedule, and between any two of its records. I1 … I24 are those of the membership
+protocol: steps follow each other and are made with the same samples (I1, I2, I6, I7: the bits of the loss), generations
+are committed one after the other (I4, I5), no confirmed step is made again while one that holds the state lives (I10)."""
+
+from job import STEPS, parameters
+
+
+def generations(job):
+    """The first record of each (attempt, generation), and the newest step that the one before it had confirmed."""
+    known, newest, told, found = (0, 0), 0, 0, []
+    for at, record in job.records:
+        status = record.get("status", {})
+        now = (status.get("attempt", 0), status.get("generation", 0))
+        step = status.get("progress", {}).get("step", 0)
+        newest = step if step != told else newest
+        told = step
+        if now != known and status.get("members"):
+            found.append((at, status, newest))
+            known, newest = now, status.get("startStep", 0)
+    return found
+
+
+def record_errors(job, plan):
+    """That a record never goes back, and a generation is one gang."""
+    before = None
+    for at, record in job.records:
+        status, spec = record.get("status", {}), record["spec"]
+        now = (status.get("attempt", 0), status.get("generation", 0))
+        members = [(one["uid"], one["rank"]) for one in status.get("members", [])]
+        if before:
+            if now < before["now"]:
+                yield f"the record went from attempt and generation {before['now']} back to {now}"
+            if now[0] == before["now"][0] and now[1] > before["now"][1] + 1:
+                yield f"generation {now[1]} of attempt {now[0]} came after {before['now'][1]}"
+            if now == before["now"] and members != before["members"] and before["members"]:
+                yield f"the members of generation {now} changed"
+            if now[0] == before["now"][0] and status.get("term", 0) < before["term"]:
+                yield f"the term fell to {status.get('term', 0)}"
+            is_new = members and now != before["now"]
+            least = min(spec.get("minMembers", 1), spec.get("targetMembers", 1), before["least"])
+            if is_new and len(members) < least and not spec.get("stopping"):
+                yield f"generation {now} has {len(members)} members, and needs {least}"
+        before = {"now": now, "members": members, "term": status.get("term", 0),
+                  "least": min(spec.get("minMembers", 1), spec.get("targetMembers", 1))}
+
+
+def redone_errors(job, hits):
+    """That nothing confirmed is made again, unless everybody who held it was hit."""
+    before = None
+    for at, status, newest in generations(job):
+        start = status.get("startStep", 0)
+        if before and start < newest:
+            holders = {one["uid"] for one in before[1].get("members", [])}
+            spared = holders - {uid for when, uid in hits if when >= before[0] - 15}
+            if spared:
+                yield (f"attempt {status.get('attempt')} generation {status.get('generation')} begins at step {start} after step "
+                       f"{newest} was confirmed, and nothing had happened to {len(spared)} of {len(holders)} members")
+        before = (at, status)
+
+
+def count_errors(job, plan):
+    """That losses which are nobody's fault are not counted, nor those that the gang outlives."""
+    if not job.jobs:
+        return
+    status = job.jobs[-1][1].get("status", {})
+    restarts = status.get("restarts", {})
+    kills = sum(fault.kind in ("kill_process", "kill_launcher", "kill_all", "freeze_process") for fault in plan.faults)
+    if restarts.get("counted", 0) > min(kills, status.get("attempt", 1) - 1):
+        yield f"{restarts['counted']} restarts were counted in {status.get('attempt')} attempts with {kills} kills: {restarts}"
+
+
+def bits_errors(job, reference):
+    seen = set()
+    for step, bits, log in job.losses():
+        seen.add(step)
+        if reference.losses.get(step) != bits:
+            yield f"step {step} has loss {bits} in {log}, and {reference.losses.get(step)} undisturbed"
+    if len(seen) < STEPS / 2:
+        yield f"only {len(seen)} of {STEPS} steps were logged"
+    if job.validations() - {reference.validation}:
+        yield f"the end says {job.validations()}, undisturbed it says {reference.validation}"
+    final = job.checkpoint(STEPS)
+    if final is None:
+        yield "there is no checkpoint of the last step"
+    elif parameters(final) != reference.parameters:
+        yield f"the parameters in {final.name} are not those of the undisturbed run"
+
+
+def errors(job, plan, reference, hits):
+    found = [*record_errors(job, plan), *redone_errors(job, hits), *count_errors(job, plan), *bits_errors(job, reference)]
+    if job.processes():
+        found.append(f"{len(job.processes())} processes are left")
+    return found
