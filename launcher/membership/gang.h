@@ -129,6 +129,7 @@ class Gang {
   void begin_reform(const std::string& why, bool is_blameless = false);
   void park_all();
   void drive_reform();
+  void close_reform();
   void settle_places();
   bool is_wrong(const api::Failure& failure) const;
   bool has_told_wrongly() const;

@@ -206,6 +206,7 @@ void Gang::release_leaving() {
   }
 }
 
+// Where nobody holds anything all have to stay: that they do not is what makes storage the newest.
 bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
   const auto newest = [](const Joiner& joiner) {
     std::int64_t generation = 0;
@@ -219,7 +220,7 @@ bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
     if (joiner.is_lost || joiner.is_leaving) continue;
     if (!with_unwanted && !is_wanted(joiner)) continue;
     if (!joiner.parked) return false;
-    is_held = is_held || newest(joiner) >= newest(leaving);
+    is_held = is_held || (newest(joiner) > 0 && newest(joiner) >= newest(leaving));
   }
   return is_held;
 }

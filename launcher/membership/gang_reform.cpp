@@ -92,7 +92,7 @@ bool Gang::is_reforming() const {
 
 void Gang::drive_reform() {
   if (stage_ == Stage::kReforming) {
-    if (has_trained_to_end()) return give_up_reform("a rank had trained to the end already");
+    if (has_trained_to_end()) return close_reform();
     settle_places();
   }
   const bool are_parked = stage_ == Stage::kReforming && are_members([](const Joiner& joiner) {
@@ -108,6 +108,22 @@ void Gang::drive_reform() {
   // An API server that is away is waited for, with the state in memory; nobody else is for ever.
   if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_after_deadline();
   if (start && writer_.is_free() && ctx_.is_leader()) propose(*start);
+}
+
+// Where one has passed the closing barrier all have, and end well, but for those that the order
+// found before it.
+void Gang::close_reform() {
+  if (has_finished()) {
+    stage_ = Stage::kRunning;
+    reform_deadline_.reset();
+    return;
+  }
+  const bool may_end = are_members([](const Joiner& joiner) {
+    const bool has_rested = joiner.parked && !joiner.parked->has_ended;
+    return joiner.is_finished || (!joiner.is_lost && !has_rested);
+  });
+  if (!may_end) return give_up_reform("a rank had trained to the end already");
+  if (ctx_.now.steady >= *reform_deadline_) give_up_after_deadline();
 }
 
 // A place that is empty is waited for as long as it takes: to begin again would need the same pod,

@@ -20,9 +20,18 @@ def generations(job):
     return found
 
 
+def trained_generations(job):
+    """Without those that only save because all are told to go."""
+    found = generations(job)
+    for (_, status, _), (_, after, newest) in zip(found, found[1:]):
+        if newest - status.get("startStep", 0) > 1:
+            yield status["attempt"], status["generation"]
+
+
 def record_errors(job, plan):
     """That a record never goes back, and a generation is one gang."""
     before = None
+    training = set(trained_generations(job))
     for at, record in job.records:
         status, spec = record.get("status", {}), record["spec"]
         now = (status.get("attempt", 0), status.get("generation", 0))
@@ -36,8 +45,10 @@ def record_errors(job, plan):
                 yield f"the members of generation {now} changed"
             if now[0] == before["now"][0] and status.get("term", 0) < before["term"]:
                 yield f"the term fell to {status.get('term', 0)}"
-            is_new = members and now != before["now"]
-            least = min(spec.get("minMembers", 1), spec.get("targetMembers", 1), before["least"])
+            is_new = members and now != before["now"] and now in training
+            # One that is to have more than it has goes on as it is meanwhile.
+            least = min(spec.get("minMembers", 1), spec.get("targetMembers", 1), before["least"],
+                        len(before["members"]) or plan.workers)
             if is_new and len(members) < least and not spec.get("stopping"):
                 yield f"generation {now} has {len(members)} members, and needs {least}"
         before = {"now": now, "members": members, "term": status.get("term", 0),

@@ -43,6 +43,53 @@ TEST_CASE("size: a member more is let in when its process is prepared, and not b
   CHECK(world.status().generation == 2);
 }
 
+TEST_CASE("size: a gang that trains to the end while others are to come in has ended well",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(2);
+  world.come_up(world.resize(3));
+  REQUIRE(world.told<channel::Park>(0) != nullptr);
+  world.exit_process(0, 0);
+  SECTION("all of it") {
+    world.pass(1s);
+    world.exit_process(1, 0);
+    world.pass(1s);
+    CHECK(world.status().is_finished);
+    CHECK(world.status().failures.empty());
+    CHECK(world.node(0).exit_code == 0);
+    CHECK(world.node(1).exit_code == 0);
+  }
+  SECTION("one has come to rest before the end") {
+    world.park(1, 99);
+    world.pass(1s);
+    CHECK(world.node(1).was_stopped);
+    CHECK_FALSE(world.status().is_finished);
+  }
+}
+
+TEST_CASE("size: a gang that has lost all it held goes on from storage before one leaves it",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  world.exit_process(2, -1, 9);
+  for (const std::size_t node : {0, 1}) world.park(node, 10);
+  world.come_up(2);
+  world.pass(100ms);
+  REQUIRE(world.status().base_generation == 1);
+  world.report(11);
+  world.exit_process(0, -1, 9);
+  world.resize(2);
+  world.exit_process(1, -1, 9);
+  world.exit_process(2, -1, 9);
+  for (const std::size_t node : {0, 1, 2}) world.come_up(node);
+  world.pass(1s);
+  CHECK(world.status().generation == 3);
+  CHECK(world.status().base_generation == 0);
+  CHECK(world.node(0).notes.size() < 40);
+  world.report(world.status().start_step + 1);
+  world.pass(100ms);
+  for (const std::size_t node : {0, 1, 2}) world.park(node, world.status().start_step + 1, 3);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
+}
+
 TEST_CASE("size: several come in together", "[launcher]") {
   GangWorld world = GangWorld::training(2);
   world.resize(4);
