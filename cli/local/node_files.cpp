@@ -23,8 +23,9 @@ Status create_private_folder(const std::string& path) {
 
 Status write_private_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new";
-  const os::Fd file{
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR)};
+  ::unlink(temporary.c_str());  // of somebody else, perhaps, who would read what is written
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const os::Fd file{::open(temporary.c_str(), kFlags, S_IRUSR | S_IWUSR)};
   const bool is_written = file.is_open() && ::write(file.get(), text.data(), text.size()) ==
                                                 static_cast<ssize_t>(text.size());
   if (!is_written || ::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -57,11 +57,13 @@ def change(job, rng, members):
 
 
 def writes_of(records):
-    """Of the launchers' writes those that change who leads or who is in the gang; and the operator's."""
+    """Of the launchers' writes those that say more than progress; and the operator's."""
+    def without_progress(record):
+        return {key: value for key, value in record.get("status", {}).items() if key not in ("progress", "checkpoint")}
+
     by_launchers = by_operator = 0
     for (_, before), (_, after) in zip(records, records[1:]):
-        old, new = before.get("status", {}), after.get("status", {})
-        by_launchers += (old.get("term"), old.get("generation")) != (new.get("term"), new.get("generation"))
+        by_launchers += without_progress(before) != without_progress(after)
         by_operator += before["spec"] != after["spec"]
     return by_launchers, by_operator
 

@@ -4,6 +4,7 @@
 // so a lost or conflicting write is simply decided again. Pure; owned by Membership.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,6 +75,7 @@ class Gang {
   bool is_almost_through() const;
   void reform_for_size();
   void drop_unwanted();
+  bool holds_state() const;
   bool is_start_known() const;
   void release_unwanted();
   void add_newcomers();
@@ -211,5 +213,12 @@ class Gang {
   SteadyPoint last_write_{};
   bool was_progress_written_ = false;
 };
+
+template <typename Predicate>
+std::size_t Gang::count_members(Predicate predicate) const {
+  const auto count =
+      std::ranges::count_if(members_, [&](PeerId peer) { return predicate(joiners_.at(peer)); });
+  return static_cast<std::size_t>(count);
+}
 
 }  // namespace pawl::membership

@@ -9,13 +9,6 @@
 
 namespace pawl::membership {
 
-template <typename Predicate>
-std::size_t Gang::count_members(Predicate predicate) const {
-  const auto count =
-      std::ranges::count_if(members_, [&](PeerId peer) { return predicate(joiners_.at(peer)); });
-  return static_cast<std::size_t>(count);
-}
-
 std::size_t Gang::least_members() const {
   const api::WorkerGroupSpec& spec = ctx_.record->spec;
   return static_cast<std::size_t>(
@@ -103,8 +96,8 @@ void Gang::leave_out() {
     if (peer == kSelfPeer) continue;
     const bool is_gone = is_awaited(joiner) && has_had_its_time(joiner);
     const bool is_idle = joiner.is_released || is_slow(joiner) || is_unproven(joiner);
-    const bool may_go =
-        is_idle && !joiner.is_lost && joiner.parked && is_held_by_others(joiner, true);
+    const bool may_go = is_idle && !joiner.is_lost && joiner.parked && holds_state() &&
+                        is_held_by_others(joiner, true);
     if (!is_gone && !may_go) continue;
     const bool has_fallen_silent = is_gone && !joiner.is_leaving && !joiner.has_left;
     if (has_fallen_silent && is_sure) note_flap(joiner.join.node, 1);

@@ -172,17 +172,24 @@ void Gang::on_leaving(Joiner& joiner) {
   } else if (lives()) {
     joiner.is_leaving = true;
     // Who has trained to the end will be through before long.
-    if (!is_leader && !has_trained_to_end()) begin_reform(why, true);
+    if (!is_leader && !is_almost_through()) begin_reform(why, true);
   } else if (stage_ == Stage::kGathering && is_leader) {
     // Before the commit another member's replacement may still come.
     end(StopReason::kDrained, false, "the leading launcher was told to terminate");
   }
 }
 
-// A launcher stays as long as its gang lives, and would wait for its own place to be filled.
+// A launcher stays as long as its gang lives, and would wait for its own place to be filled. Where
+// others are there one of them takes over.
 void Gang::end_without_leader(const Joiner& joiner) {
-  if (lives() && joiner.join.self == ctx_.id.self)
-    end(StopReason::kFailed, false, "the processes of the leading launcher have ended");
+  if (!lives() || joiner.join.self != ctx_.id.self) return;
+  const std::string why = "the processes of the leading launcher have ended";
+  const bool has_heirs = ctx_.record->spec.has_successors && !has_trained_to_end() &&
+                         count_members([this](const Joiner& one) { return may_lead(one); }) > 0;
+  if (!has_heirs) return end(StopReason::kFailed, false, why);
+  ctx_.note("lead_dropped", why, true);
+  dissolve();
+  stage_ = Stage::kDone;
 }
 
 void Gang::on_left(Joiner& joiner) {
@@ -206,7 +213,6 @@ void Gang::release_leaving() {
   }
 }
 
-// Where nobody holds anything all have to stay: that they do not is what makes storage the newest.
 bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
   const auto newest = [](const Joiner& joiner) {
     std::int64_t generation = 0;
@@ -220,7 +226,7 @@ bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
     if (joiner.is_lost || joiner.is_leaving) continue;
     if (!with_unwanted && !is_wanted(joiner)) continue;
     if (!joiner.parked) return false;
-    is_held = is_held || (newest(joiner) > 0 && newest(joiner) >= newest(leaving));
+    is_held = is_held || newest(joiner) >= newest(leaving);
   }
   return is_held;
 }

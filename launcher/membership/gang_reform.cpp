@@ -32,7 +32,7 @@ void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
 }
 
 void Gang::begin_reform(const std::string& why, bool is_blameless) {
-  if (stage_ != Stage::kRunning) return;
+  if (stage_ != Stage::kRunning || has_finished()) return;
   is_blameless_ = is_blameless;
   has_left_out_ = false;
   for (const PeerId peer : members_) {
@@ -92,7 +92,10 @@ bool Gang::is_reforming() const {
 
 void Gang::drive_reform() {
   if (stage_ == Stage::kReforming) {
-    if (has_trained_to_end()) return close_reform();
+    if (has_trained_to_end()) {
+      if (writer_.is_free()) fill_places();
+      return close_reform();
+    }
     settle_places();
   }
   const bool are_parked = stage_ == Stage::kReforming && are_members([](const Joiner& joiner) {
@@ -103,7 +106,9 @@ void Gang::drive_reform() {
     generation_ = ctx_.record->status.generation;
     return park_all();
   }
-  const bool is_waiting = !may_go_on() || (is_enough() && !are_members_ready());
+  // Those that are not up yet are left out after a while, where somebody holds the state.
+  const bool is_unready = is_enough() && holds_state() && !are_members_ready();
+  const bool is_waiting = !may_go_on() || is_unready;
   const auto start = are_parked && !is_waiting ? best_start() : std::nullopt;
   // An API server that is away is waited for, with the state in memory; nobody else is for ever.
   if (!start && ctx_.now.steady >= *reform_deadline_) return give_up_after_deadline();
@@ -118,11 +123,13 @@ void Gang::close_reform() {
     reform_deadline_.reset();
     return;
   }
-  const bool may_end = are_members([](const Joiner& joiner) {
-    const bool has_rested = joiner.parked && !joiner.parked->has_ended;
-    return joiner.is_finished || (!joiner.is_lost && !has_rested);
-  });
-  if (!may_end) return give_up_reform("a rank had trained to the end already");
+  const bool cannot_end = count_members([this](const Joiner& joiner) {
+                            const bool has_rested = joiner.parked && joiner.parked->has_rested;
+                            const bool is_gone =
+                                joiner.is_lost && ctx_.now.steady >= joiner.rejoin_by;
+                            return !joiner.is_finished && (has_rested || is_gone);
+                          }) > 0;
+  if (cannot_end) return give_up_reform("a rank had trained to the end already");
   if (ctx_.now.steady >= *reform_deadline_) give_up_after_deadline();
 }
 
@@ -172,6 +179,7 @@ void Gang::give_up_after_deadline() {
   const Joiner* first_silent = nullptr;
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
+    if (joiner.is_finished) continue;
     const bool is_there =
         stage_ == Stage::kReforming ? joiner.parked.has_value() : joiner.ready.has_value();
     if (is_there) continue;

@@ -108,7 +108,7 @@ void Gang::drop_unwanted() {
     const bool is_gone =
         joiner.is_lost && (joiner.is_newcomer || (is_unwanted && is_enough() && is_start_known()));
     const bool can_go = is_unwanted && !joiner.is_lost && joiner.parked && !is_short() &&
-                        is_held_by_others(joiner, false);
+                        holds_state() && is_held_by_others(joiner, false);
     if (!is_gone && !can_go) continue;
     ctx_.note("member_dropped", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     std::erase(members_, peer);
@@ -122,6 +122,9 @@ void Gang::drop_unwanted() {
 
 // Without those who are not heard.
 bool Gang::is_start_known() const { return start_by_reports().source != Source::kWait; }
+
+// Else all have to stay: that none of them holds it is what makes the stored state the newest.
+bool Gang::holds_state() const { return start_by_reports().source == Source::kMemory; }
 
 // Once the gang has made a step without them, and not before: then all others hold the state.
 void Gang::release_unwanted() {

@@ -116,6 +116,7 @@ class Member {
   std::optional<Parking> parking_;
   std::optional<api::Failure> own_loss_;  // of a process, until the gang has outlived it
   int ready_told_on_ = 0;                 // which Join the leader got it after
+  int finished_told_on_ = 0;              // the same
   std::vector<Write> writes_;             // sealed, and neither stored nor given up
   std::optional<api::channel::Report> unsent_report_;
   SteadyPoint report_sent_{};

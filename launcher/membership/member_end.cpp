@@ -178,8 +178,11 @@ void Member::decide() {
   if (is_done && commit_ && !is_finished_) {
     is_finished_ = true;
     report(true);
-    link_.send(Finished{});
     goodbye_deadline_ = ctx_.now.steady + ctx_.timings.goodbye_max;
+  }
+  if (is_finished_ && link_.is_joined() && finished_told_on_ != link_.joins()) {
+    finished_told_on_ = link_.joins();
+    link_.send(Finished{});
   }
   // The leader itself stays until the record says so.
   const bool is_late =

@@ -70,6 +70,7 @@ void Member::tell_parked() {
     parked.has_never_held =
         parked.has_never_held || has_surely_never_held(parking_->generation, held, may_have_held);
     parked.has_ended = parked.has_ended || process.exit_code == 0;
+    parked.has_rested = parked.has_rested || process.exit_code != 0;
   }
   report(true);
   link_.send(std::move(parked));

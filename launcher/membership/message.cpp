@@ -109,6 +109,7 @@ void fields(M& m, V&& visit) {
     visit("held", m.held);
     visit("neverHeld", m.has_never_held);
     visit("ended", m.has_ended);
+    visit("rested", m.has_rested);
     visit("writing", m.is_writing);
   } else if constexpr (Is<M, Park>) {
     visit("generation", m.generation);

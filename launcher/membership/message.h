@@ -75,6 +75,7 @@ struct Parked {                 // answers Park; until the next commit it holds 
   // One of its processes surely never held the start state of that generation.
   bool has_never_held = false;
   bool has_ended = false;   // one of its processes has trained to the end already
+  bool has_rested = false;  // one has not, and will not in that generation
   bool is_writing = false;  // shards are on their way to storage; told again when they are there
 };
 struct Finished {};  // all local processes exited 0, all their shards are reported

@@ -105,7 +105,8 @@ bool is_told(const Pass& pass, const Failure& failure) {
   const auto& known = pass.next.last_failure;
   if (!known || known->attempt != failure.attempt) return false;
   if (known->generation != failure.generation) return known->generation > failure.generation;
-  return pass.job.status.reason != kMemberLost || has_successor(pass, failure);
+  const bool is_same = known->pod_uid == failure.pod_uid && known->rank == failure.rank;
+  return has_successor(pass, failure) || (is_same && pass.job.status.reason != kMemberLost);
 }
 
 }  // namespace

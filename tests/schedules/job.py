@@ -67,6 +67,8 @@ class Process:
 
 
 class Job:
+    running = []
+
     def __init__(self, folder, text, sets):
         self.folder = pathlib.Path(folder)
         manifest = {"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "schedule"},
@@ -81,6 +83,7 @@ class Job:
         for name, value in sets.items():
             command += ["--set", f"{name}={value}"]
         self.process = subprocess.Popen(command, stdout=self.output, stderr=subprocess.STDOUT)
+        Job.running.append(self)
         self.watch_errors = []
         self.records, self.jobs = [], []  # (seconds, object) as they changed
         for path, seen in ((GROUPS, self.records), (JOBS, self.jobs)):
@@ -166,6 +169,8 @@ class Job:
             return None
 
     def close(self):
+        if self in Job.running:
+            Job.running.remove(self)
         self.process.send_signal(signal.SIGCONT)
         self.process.kill()
         self.process.wait()

@@ -23,7 +23,7 @@ def generations(job):
 def trained_generations(job):
     """Without those that only save because all are told to go."""
     found = generations(job)
-    for (_, status, _), (_, after, newest) in zip(found, found[1:]):
+    for (_, status, _), (_, _, newest) in zip(found, [*found[1:], (0, {}, STEPS)]):
         if newest - status.get("startStep", 0) > 1:
             yield status["attempt"], status["generation"]
 
@@ -88,7 +88,7 @@ def bits_errors(job, reference):
             yield f"step {step} has loss {bits} in {log}, and {reference.losses.get(step)} undisturbed"
     if len(seen) < STEPS / 2:
         yield f"only {len(seen)} of {STEPS} steps were logged"
-    if job.validations() - {reference.validation}:
+    if job.validations() != {reference.validation}:
         yield f"the end says {job.validations()}, undisturbed it says {reference.validation}"
     final = job.checkpoint(STEPS)
     if final is None:
@@ -98,7 +98,10 @@ def bits_errors(job, reference):
 
 
 def errors(job, plan, reference, hits):
-    found = [*record_errors(job, plan), *redone_errors(job, hits), *count_errors(job, plan), *bits_errors(job, reference)]
+    found = []
+    if not job.status().get("finished") or not job.jobs or job.jobs[-1][1].get("status", {}).get("phase") != "Complete":
+        found.append(f"what was watched of it ends with {job.status().get('finished')}, {job.watch_errors}")
+    found += [*record_errors(job, plan), *redone_errors(job, hits), *count_errors(job, plan), *bits_errors(job, reference)]
     if job.processes():
         found.append(f"{len(job.processes())} processes are left")
     return found

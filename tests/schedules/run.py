@@ -10,6 +10,7 @@ schedule again. The last line is RESULT {json}.
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -49,6 +50,15 @@ class Schedule:
             for process in wake[1]:
                 process(signal.SIGCONT)
 
+    def call(self, *request):
+        """A request that may have to wait for the API, whose time to wake up comes meanwhile."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(self.job.call, *request)
+            while not answer.done():
+                self.wake_due()
+                time.sleep(0.02)
+            return answer.result()
+
     def choose(self, fault, found):
         """The pod that is hit, and its processes."""
         pods = sorted({process.pod for process in found})
@@ -70,7 +80,7 @@ class Schedule:
         launchers = [process for process in mine if process.is_launcher]
         workers = [process for process in mine if not process.is_launcher]
         if fault.kind == "scale":
-            self.job.call("PATCH", f"{JOBS}/schedule", {"spec": {"replicas": fault.workers}})
+            self.call("PATCH", f"{JOBS}/schedule", {"spec": {"replicas": fault.workers}})
             for one in self.job.record().get("spec", {}).get("pods", [])[fault.workers:]:
                 self.note_hit(one["name"])
         elif fault.kind == "freeze_api":
@@ -83,7 +93,7 @@ class Schedule:
         elif mine:
             self.note_hit(pod)
             if fault.kind == "delete_pod":
-                self.job.call("DELETE", f"{PODS}/{pod}")
+                self.call("DELETE", f"{PODS}/{pod}")
             elif fault.kind in ("kill_process", "freeze_process"):
                 self.hit(fault, workers[:1] if fault.target < 0.5 else workers[-1:])
             elif fault.kind == "freeze_pod":
@@ -141,11 +151,18 @@ def try_one(plan, text, reference, is_kept):
             "attempts": job.status().get("attempt", 0), "seconds": seconds}
 
 
+def end_all():
+    for job in list(Job.running):
+        job.close()
+    os._exit(143)
+
+
 def tail(job):
     return pathlib.Path(job.output.name).read_text(errors="replace")[-500:]
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: end_all())
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=15)
     parser.add_argument("--seed", type=int, default=1)

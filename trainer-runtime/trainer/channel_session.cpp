@@ -78,7 +78,6 @@ Result<Welcome> ChannelSession::join(const Hello& hello) {
 }
 
 Result<Welcome> ChannelSession::park(const Parked& parked) {
-  is_ending_ = false;
   PAWL_TRY_VOID(send(parked));
   return wait_for_place();
 }
@@ -132,7 +131,8 @@ Status ChannelSession::wait_for_buffers() {
   while (!buffers_[0].is_free || !buffers_[1].is_free) {
     if (clock.steady_now() > deadline)
       return fail(Code::kUnavailable, "the launcher did not store the checkpoint in time");
-    if (is_parking()) return fail(Code::kUnavailable, "told to park while a checkpoint is stored");
+    if (reader_.is_parking())
+      return fail(Code::kUnavailable, "told to park while a checkpoint is stored");
     PAWL_TRY_VOID(pump(milliseconds{1'000}));
   }
   return {};

@@ -29,8 +29,7 @@ class ChannelSession final : public Session {
   int park_fd() const { return reader_.park_fd(); }
 
   Result<Orders> poll() override;
-  bool is_parking() const override { return reader_.is_parking() && !is_ending_; }
-  void begin_end() override { is_ending_ = true; }
+  bool is_parking() const override { return reader_.is_parking(); }
   Status report(const api::channel::Report& report) override;
   Status done(std::int64_t step) override;
 
@@ -58,7 +57,6 @@ class ChannelSession final : public Session {
 
   os::Fd channel_;
   ChannelReader reader_;
-  bool is_ending_ = false;
   Signals& signals_;
   Orders orders_;
   std::optional<api::channel::Welcome> welcome_;

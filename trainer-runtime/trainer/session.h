@@ -23,8 +23,6 @@ class Session {
   virtual Result<Orders> poll() = 0;
   // This rank is wanted at rest, as soon as it can be.
   virtual bool is_parking() const { return false; }
-  // The last collective is behind this rank: it ends by itself, and is not to rest any more.
-  virtual void begin_end() {}
   virtual Status report(const api::channel::Report& report) = 0;
   virtual Status done(std::int64_t step) = 0;
 };

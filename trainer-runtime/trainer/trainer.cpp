@@ -270,7 +270,6 @@ Status Trainer::finish() {
       PAWL_TRY_VOID(report_confirmed(text.data()));
     }
   }
-  parts_.session.begin_end();
   PAWL_TRY_VOID(parts_.sink.drain());
   if (parts_.sink.is_saving()) PAWL_TRY_VOID(save());
   PAWL_TRY_VOID(parts_.sink.drain());

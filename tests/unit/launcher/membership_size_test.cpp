@@ -66,6 +66,34 @@ TEST_CASE("size: a gang that trains to the end while others are to come in has e
   }
 }
 
+TEST_CASE("size: a launcher of which one process has ended and another was killed ends the attempt",
+          "[launcher]") {
+  GangWorld world({.launchers = 2, .processes = 2});
+  world.run_to_training();
+  world.report(10);
+  world.exit_process(1, 0, 0, 0);
+  world.exit_process(1, -1, 9, 1);
+  world.pass(1s);
+  CHECK(world.node(0).was_stopped);
+}
+
+TEST_CASE("lead: a leader that cannot hand over leaves the gang to the others", "[launcher]") {
+  GangWorld world = GangWorld::training();
+  world.exit_process(2, -1, 9);
+  world.is_api_down = true;
+  world.give(0, TerminationAsked{});
+  for (const std::size_t node : {0, 1}) world.park(node, 10);
+  world.pass(30s);
+  world.obey_stops();
+  world.pass(1s);
+  CHECK(world.node(0).exit_code.has_value());
+  CHECK_FALSE(world.node(1).was_stopped);
+  world.is_api_down = false;
+  world.pass(6s);
+  CHECK(world.leader() == 1);
+  CHECK(world.status().attempt == 1);
+}
+
 TEST_CASE("size: a gang that has lost all it held goes on from storage before one leaves it",
           "[launcher]") {
   GangWorld world = GangWorld::training(3);

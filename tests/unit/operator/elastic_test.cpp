@@ -169,6 +169,27 @@ TEST_CASE("elastic: a process that is replaced while a silent member is waited f
   CHECK(world.broken.empty());
 }
 
+TEST_CASE("elastic: what befalls a gang after a member was replaced is told, too", "[core][I35]") {
+  World world = elastic(4, 2);
+  world.remove_pod(2);
+  world.commit_next(11, 2);
+  world.settle(seconds{10});
+  REQUIRE(world.group->spec.pods[2].n == 1);
+  REQUIRE(world.job.status.reason != "MemberLost");
+  world.group->status.failures.push_back({.rank = 1,
+                                          .pod = world.pod(1).meta.name,
+                                          .pod_uid = world.pod(1).meta.uid,
+                                          .cause = "Signal",
+                                          .message = "rank 1 was killed by signal 9",
+                                          .attempt = 1,
+                                          .generation = world.group->status.generation,
+                                          .time = world.now});
+  world.commit_next(12, 2);
+  world.settle(seconds{20});
+  CHECK(world.job.status.last_failure->pod == "gpt-1-1-0");
+  CHECK(events_of(world, "RecoveredInPlace") == 1);
+}
+
 TEST_CASE("elastic: a successor that is killed before it came in costs nothing", "[core][I35]") {
   World world = elastic(3, 2);
   world.remove_pod(2);

@@ -67,11 +67,9 @@ class RecordingSession final : public trainer::Session {
   std::function<bool()> parking = [] { return false; };
   std::vector<api::channel::Report> reports;
   std::optional<std::int64_t> done_step;
-  bool is_ending = false;
 
   Result<trainer::Orders> poll() override { return orders(polls_++); }
   bool is_parking() const override { return parking(); }
-  void begin_end() override { is_ending = true; }
   Status report(const api::channel::Report& report) override {
     reports.push_back(report);
     return {};
