@@ -1,6 +1,7 @@
 """One `pawl run` that a schedule of faults is tried on: what it is asked for, its processes, its records as they change,
 and its end. The job trains a tiny model with `determinism: exact`, so that no fault may change a bit of its curve."""
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -59,11 +60,8 @@ class Process:
         self.pod = self.pod.group(1).decode() if self.pod else ""
 
     def signal(self, number):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
-            return True
-        except ProcessLookupError:
-            return False
 
 
 class Job:
@@ -86,8 +84,10 @@ class Job:
         Job.running.append(self)
         self.watch_errors = []
         self.records, self.jobs = [], []  # (seconds, object) as they changed
-        for path, seen in ((GROUPS, self.records), (JOBS, self.jobs)):
-            threading.Thread(target=self.watch, args=(path, seen), daemon=True).start()
+        self.watchers = [threading.Thread(target=self.watch, args=watched, daemon=True)
+                         for watched in ((GROUPS, self.records), (JOBS, self.jobs))]
+        for watcher in self.watchers:
+            watcher.start()
 
     # ---- the API
 
@@ -162,11 +162,14 @@ class Job:
         return ""
 
     def wait(self, seconds):
-        """Its exit code; None if it does not end in time."""
+        """Its exit code, when all that was to be seen of it has been; None if it does not end in time."""
         try:
-            return self.process.wait(max(0.0, seconds))
+            code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
+        for watcher in self.watchers:
+            watcher.join(10)
+        return code
 
     def close(self):
         if self in Job.running:

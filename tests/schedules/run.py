@@ -89,7 +89,8 @@ class Schedule:
         elif fault.kind == "kill_all":
             for process in found:
                 self.note_hit(process.pod)
-                process.signal(signal.SIGKILL) if not process.is_launcher else None
+                if not process.is_launcher:
+                    process.signal(signal.SIGKILL)
         elif mine:
             self.note_hit(pod)
             if fault.kind == "delete_pod":

@@ -22,6 +22,19 @@ World elastic(int replicas, int least) {
   return world;
 }
 
+// In slot 1; the gang goes on without slot 2.
+void outlive_killed_process(World& world) {
+  world.group->status.failures.push_back({.rank = 1,
+                                          .pod = world.pod(1).meta.name,
+                                          .pod_uid = world.pod(1).meta.uid,
+                                          .cause = "Signal",
+                                          .message = "rank 1 was killed by signal 9",
+                                          .attempt = 1,
+                                          .generation = world.group->status.generation,
+                                          .time = world.now});
+  world.commit_next(12, 2);
+}
+
 int events_of(const World& world, const std::string& event) {
   return static_cast<int>(std::ranges::count(world.events, event));
 }
@@ -140,15 +153,7 @@ TEST_CASE("elastic: a process that is replaced while a silent member is waited f
   world.settle(seconds{1});
   REQUIRE(world.job.status.last_failure->pod == "gpt-1-2-0");
   const int writes = world.status_writes;
-  world.group->status.failures.push_back({.rank = 1,
-                                          .pod = world.pod(1).meta.name,
-                                          .pod_uid = world.pod(1).meta.uid,
-                                          .cause = "Signal",
-                                          .message = "rank 1 was killed by signal 9",
-                                          .attempt = 1,
-                                          .generation = world.group->status.generation,
-                                          .time = world.now});
-  world.commit_next(12, 2);
+  outlive_killed_process(world);
   SECTION("the silent one is replaced") {
     world.settle(seconds{20});
     CHECK(world.group->spec.pods[2].n == 1);
@@ -176,15 +181,7 @@ TEST_CASE("elastic: what befalls a gang after a member was replaced is told, too
   world.settle(seconds{10});
   REQUIRE(world.group->spec.pods[2].n == 1);
   REQUIRE(world.job.status.reason != "MemberLost");
-  world.group->status.failures.push_back({.rank = 1,
-                                          .pod = world.pod(1).meta.name,
-                                          .pod_uid = world.pod(1).meta.uid,
-                                          .cause = "Signal",
-                                          .message = "rank 1 was killed by signal 9",
-                                          .attempt = 1,
-                                          .generation = world.group->status.generation,
-                                          .time = world.now});
-  world.commit_next(12, 2);
+  outlive_killed_process(world);
   world.settle(seconds{20});
   CHECK(world.job.status.last_failure->pod == "gpt-1-1-0");
   CHECK(events_of(world, "RecoveredInPlace") == 1);
