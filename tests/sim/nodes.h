@@ -22,6 +22,8 @@ struct PodFacts {
 };
 std::optional<PodFacts> facts_of(const nlohmann::json& pod);
 std::string text_at_pointer(const nlohmann::json& object, const char* pointer);
+inline constexpr const char* kTerminationMessage =
+    "/status/containerStatuses/0/state/terminated/message";
 bool is_terminal_pod(const nlohmann::json& pod);
 
 class Nodes final : public ApiObserver {

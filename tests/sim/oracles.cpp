@@ -180,7 +180,11 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     i01_group_follows_status(change);
     i02_children_before_group(change);
     i33_places_have_losses(change);
-  } else if (plural == "pods" && actor == Actor::kOperator) {
+  } else if (plural == "pods") {
+    if (!text_at_pointer(after, kTerminationMessage).empty())
+      ended_.try_emplace(text_at_pointer(after, "/metadata/uid"),
+                         Gone{engine_.elapsed(), truth_.blind});
+    if (actor != Actor::kOperator) return;
     const bool is_dying = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
     const bool was_dying =
         change.before != nullptr && change.before->at("metadata").contains("deletionTimestamp");

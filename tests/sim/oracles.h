@@ -82,6 +82,8 @@ class Oracles final : public ApiObserver {
   void i01_group_follows_status(const local::Change& change);
   void i02_children_before_group(const local::Change& change);
   void i33_places_have_losses(const local::Change& change);
+  std::optional<api::Failure> last_words(const api::EligiblePod& place,
+                                         const std::string& job_uid) const;
   bool is_leader_leaving(const api::WorkerGroup& group) const;
   void i35_gang_is_large_enough(const local::Change& change);
   void i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod);
@@ -116,6 +118,7 @@ class Oracles final : public ApiObserver {
     milliseconds since{0}, blind{0};
   };
   std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
+  std::map<std::string, Gone> ended_;     // pods that have said why, by UID
   std::map<std::string, int> creations_;  // by request, while calm
   // UID of the job and name of the pod: its slot had another one on record, whatever became of
   // that.

@@ -156,6 +156,25 @@ void Oracles::i01_group_follows_status(const local::Change& change) {
   }
 }
 
+// What a pod has said of its own end, if the operator knew of it: they stand in the record that it
+// decided by, or have stood there for longer than a view may be behind. No write can be guarded by
+// the version of a pod, so words may come between the decision and the write.
+std::optional<api::Failure> Oracles::last_words(const api::EligiblePod& place,
+                                                const std::string& job_uid) const {
+  const local::Object pod = api_.find(kPods, place.name);
+  const auto ended = ended_.find(place.uid);
+  if (pod == nullptr || ended == ended_.end()) return std::nullopt;
+  const auto words = api::decode_termination(text_at_pointer(*pod, kTerminationMessage));
+  if (!words) return std::nullopt;
+  const auto job = job_of(job_uid);
+  const bool is_blamed = job && job->status.last_failure &&
+                         job->status.last_failure->pod_uid == place.uid &&
+                         job->status.last_failure->cause == words->cause;
+  const milliseconds excused = truth_.blind - ended->second.blind;
+  const bool is_old = engine_.elapsed() - ended->second.since - excused > kViewBehindMax;
+  return is_blamed || is_old ? std::optional<api::Failure>(*words) : std::nullopt;
+}
+
 // A place is given away only after something has happened to the gang, and goes to the next in
 // line.
 void Oracles::i33_places_have_losses(const local::Change& change) {
@@ -175,11 +194,9 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
       i34_members_stay(*before, *old);
       continue;
     }
-    const local::Object lost = api_.find(kPods, old->name);
-    const char* word = "/status/containerStatuses/0/state/terminated/message";
     const bool was_member = std::ranges::any_of(
         before->status.members, [&](const api::Member& one) { return one.ref.uid == old->uid; });
-    const auto words = api::decode_termination(lost != nullptr ? text_at_pointer(*lost, word) : "");
+    const auto words = last_words(*old, after->meta.owners.front().uid);
     if (words && (was_member || words->cause != "Victim"))
       fail("I33", what + ", which says why it has ended");
     const std::string& uid = after->meta.owners.front().uid;
