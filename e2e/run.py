@@ -20,7 +20,8 @@ from lib import install  # noqa: E402
 from lib.kube import cluster, kubectl, until  # noqa: E402
 
 LANES = 2  # most of a scenario is waiting
-MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens"]
+MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens",
+           "interruptions"]
 
 
 def scenarios(is_long):

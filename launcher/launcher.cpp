@@ -100,6 +100,12 @@ Status Launcher::set_up(Timings timings) {
   PAWL_TRY(logs, LogPump::start(settings_.worker.processes > 1, STDOUT_FILENO, STDERR_FILENO));
   set_up_processes(std::move(logs));
   membership_ = std::make_unique<Membership>(identity(timings), timings);
+  if (!settings_.metadata.empty()) {
+    metadata_ = std::make_unique<MetadataWatch>(
+        MetadataOptions{.url = settings_.metadata}, log_, [this](const std::string& what) {
+          inbox_->post([this, what] { feed(TerminationAsked{what}); });
+        });
+  }
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "launcher/loop/poller.h"
 #include "launcher/loop/signals.h"
 #include "launcher/membership/membership.h"
+#include "launcher/notice/metadata_watch.h"
 #include "launcher/peer/gatekeeper.h"
 #include "launcher/peer/peer_hub.h"
 #include "launcher/reporter/record_client.h"
@@ -95,6 +96,7 @@ class Launcher {
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Saver> saver_;
   std::unique_ptr<membership::Membership> membership_;
+  std::unique_ptr<MetadataWatch> metadata_;
 
   std::deque<membership::Input> inputs_;  // that came while actions were being performed
   bool is_feeding_ = false;

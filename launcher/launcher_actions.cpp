@@ -34,7 +34,7 @@ void Launcher::on_signal(int signal) {
       break;
     case SIGTERM:
     case SIGINT:
-      feed(TerminationAsked{});
+      feed(TerminationAsked{""});
       break;
     default:
       supervisor_->forward(signal);

@@ -58,6 +58,7 @@ Result<Settings> read_settings(const std::map<std::string, std::string>& env,
   settings.node = reader.text(api::kEnvNodeName);
 
   settings.api_server = reader.text(api::kEnvApiServer);
+  settings.metadata = reader.text(api::kEnvMetadata);
   const bool is_local = settings.is_local();
   settings.token_file =
       reader.text(api::kEnvTokenFile, is_local ? "" : token_path(api::kTokenFileName));

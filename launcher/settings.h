@@ -18,6 +18,7 @@ struct Settings {
   std::string pod_uid, pod_ip, node;
   std::string token_file, ca_file, peer_token_file;
   std::string api_server;  // only in `pawl run`
+  std::string metadata;    // "http://169.254.169.254": the cloud's service; empty: nobody asks it
   int health_port = -1;    // -1: none
   std::string termination_log = "/dev/termination-log";
 

@@ -3,8 +3,10 @@
 #include <malloc.h>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -30,13 +32,17 @@ constexpr char kUsage[] =
     "cluster's\n"
     "  --lease NAMESPACE/NAME  of several operators with one lease, one leads; default: no lease,\n"
     "                          for an operator that is alone\n"
+    "  --signals FILE          what nodes say before their machines go (JSON, as in the chart);\n"
+    "                          default: nodes are not watched\n"
+    "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
+    "                          default: they ask nobody\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
     "  --log-level LEVEL       debug, info, warning or error; default info\n";
 
 constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
-  std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease;
+  std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, metadata;
   std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
@@ -56,6 +62,8 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
                                 : name == "--worker-image"      ? &flags.worker_image
                                 : name == "--image-pull-policy" ? &flags.pull_policy
                                 : name == "--lease"             ? &flags.lease
+                                : name == "--signals"           ? &flags.signals
+                                : name == "--metadata"          ? &flags.metadata
                                 : name == "--health-address"    ? &flags.health_address
                                 : name == "--log-level"         ? &flags.log_level
                                                                 : nullptr;
@@ -68,6 +76,10 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
     return fail(
         Code::kInvalid,
         "--image-pull-policy must be Always, IfNotPresent or Never, not \"" + policy + "\"");
+  }
+  if (!flags.metadata.empty() && !flags.metadata.starts_with("http://")) {
+    return fail(Code::kInvalid, "--metadata must be http://HOST or http://HOST:PORT, not \"" +
+                                    flags.metadata + "\"");
   }
   return flags;
 }
@@ -113,6 +125,17 @@ Result<std::optional<leader::LeaseOptions>> lease_options(const std::string& lea
   return std::optional{options};
 }
 
+Result<std::shared_ptr<const controller::SignalTable>> read_signals(const std::string& path) {
+  if (path.empty()) return std::shared_ptr<const controller::SignalTable>{};
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return fail(Code::kNotFound, "--signals: cannot read " + path);
+  auto table = controller::SignalTable::parse(text.str());
+  if (!table) return fail(table.error().code, path + ": " + table.error().message);
+  return std::make_shared<const controller::SignalTable>(std::move(*table));
+}
+
 http::Response answer(const controller::Operator& running, const std::string& path) {
   const auto probe = [](bool is_good, const char* text) {
     return http::Response{.status = is_good ? 200 : 503, .body = std::string(text) + "\n"};
@@ -149,6 +172,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
                                             : kube::load_kubeconfig(flags.kubeconfig));
   PAWL_TRY(health, health_options(flags.health_address));
   PAWL_TRY(lease, lease_options(flags.lease));
+  PAWL_TRY(table, read_signals(flags.signals));
   const kube::TransportOptions calls{.user_agent = std::string("pawl-operator/") + kProgramVersion};
   PAWL_TRY(transport, kube::make_transport(config, clock, calls));
   PAWL_TRY(lease_transport, kube::make_transport(config, clock, calls));
@@ -156,10 +180,12 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   controller::OperatorOptions options;
   options.ns = flags.ns;
   options.lease = lease;
+  options.signals = table;
   options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;
   options.children.native_worker_image = flags.worker_image;
   options.children.pull_policy = flags.pull_policy;
+  options.children.metadata = flags.metadata;
   controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
   PAWL_TRY(server, http::Server::start(health, [&](http::Request request, http::Reply reply) {
              reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));

@@ -16,6 +16,7 @@ struct ChildOptions {
                                     // pawl-launch in PATH
   std::string native_worker_image;  // image of Native jobs without a template
   std::string pull_policy;          // of these two images; empty: the cluster's default
+  std::string metadata;  // "http://169.254.169.254": what launchers ask for notices; empty: none
   // `pawl run`: no service account token volumes, no injection; command starts `launcher_path --
   // …`.
   bool is_local = false;

@@ -26,6 +26,7 @@ PodPhase pod_phase(const std::string& name) {
 
 void read_pod_spec(Fields& spec, PodView& pod) {
   spec.read("nodeName", pod.node);
+  spec.read("terminationGracePeriodSeconds", pod.grace_seconds);
   spec.each("containers", [&](Fields& container) {
     std::string name;
     container.read("name", name);

@@ -48,6 +48,7 @@ inline constexpr char kEnvPeerTokenFile[] =
     "PAWL_PEER_TOKEN_FILE";  // token for the leader, audience kTokenAudience
 inline constexpr char kEnvHealthPort[] = "PAWL_HEALTH_PORT";
 inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";  // "http://127.0.0.1:1234"
+inline constexpr char kEnvMetadata[] = "PAWL_METADATA";     // of the cloud; none: nobody asks it
 inline constexpr char kEnvTerminationLog[] =
     "PAWL_TERMINATION_LOG";  // default /dev/termination-log
 
@@ -91,6 +92,8 @@ inline constexpr int kReplicasMax = 2048;
 inline constexpr int kProcessesMax = 64;
 inline constexpr int kLogTailBytesMax = 2048;
 inline constexpr int kMessageBytesMax = 1024;
+// Of a failure, and of an excluded node: the machine is taken away, which was said before it was.
+inline constexpr char kCauseInterrupted[] = "Interrupted";
 inline constexpr int kExcludedNodesMax = 32;
 
 // Names of a job's children: the ServiceAccount, Role, RoleBinding and PodDisruptionBudget are

@@ -20,15 +20,27 @@ bool is_empty_list(const json& term, const char* key) {
 
 }  // namespace
 
-void avoid_excluded_nodes(const TrainingJob& job, json& pod_spec) {
-  if (job.status.excluded_nodes.empty()) return;
-  json avoided = json::array();  // the API takes one value in each of them
-  for (const ExcludedNode& node : job.status.excluded_nodes) {
-    avoided.push_back(
-        {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node.name})}});
-  }
-  json& required = object_at(object_at(object_at(pod_spec, "affinity"), "nodeAffinity"),
-                             "requiredDuringSchedulingIgnoredDuringExecution");
+namespace {
+
+// The API takes one value in each of them.
+json not_in(const std::string& node) {
+  return {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}};
+}
+
+json& node_affinity_of(json& pod_spec) {
+  return object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
+}
+
+void prefer_others(const json& avoided, json& pod_spec) {
+  constexpr int kWeightMax = 100;
+  json& preferred = node_affinity_of(pod_spec)["preferredDuringSchedulingIgnoredDuringExecution"];
+  if (!preferred.is_array()) preferred = json::array();
+  preferred.push_back({{"weight", kWeightMax}, {"preference", {{"matchFields", avoided}}}});
+}
+
+void require_others(const json& avoided, json& pod_spec) {
+  json& required =
+      object_at(node_affinity_of(pod_spec), "requiredDuringSchedulingIgnoredDuringExecution");
   json& terms = required["nodeSelectorTerms"];
   if (!terms.is_array() || terms.empty()) {
     terms = json::array({{{"matchFields", avoided}}});
@@ -41,6 +53,16 @@ void avoid_excluded_nodes(const TrainingJob& job, json& pod_spec) {
     if (!fields.is_array()) fields = json::array();
     fields.insert(fields.end(), avoided.begin(), avoided.end());
   }
+}
+
+}  // namespace
+
+void avoid_excluded_nodes(const TrainingJob& job, json& pod_spec) {
+  json excluded = json::array(), going = json::array();
+  for (const ExcludedNode& node : job.status.excluded_nodes)
+    (node.cause == kCauseInterrupted ? going : excluded).push_back(not_in(node.name));
+  if (!excluded.empty()) require_others(excluded, pod_spec);
+  if (!going.empty()) prefer_others(going, pod_spec);
 }
 
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {

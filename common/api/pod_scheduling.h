@@ -9,7 +9,9 @@
 
 namespace pawl::api {
 
-// Adds status.excludedNodes to each of the pod's required node selector terms.
+// Adds status.excludedNodes to each of the pod's required node selector terms. Nodes of which it
+// was only said that they go are avoided as long as there are others: they may stay after all, or
+// come back by the same name, and a pod cannot be told.
 void avoid_excluded_nodes(const TrainingJob& job, nlohmann::json& pod_spec);
 // The job's kueue.x-k8s.io/* labels, and the group of the attempt where one of them names a queue.
 // Kueue's webhook adds its scheduling gate by itself.

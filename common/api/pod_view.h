@@ -25,6 +25,7 @@ struct PodView {
   std::string waiting_reason,
       waiting_message;  // ImagePullBackOff, CreateContainerConfigError, of any container
   std::string unschedulable_message;  // condition PodScheduled=False
+  int grace_seconds = 30;             // terminationGracePeriodSeconds
   bool is_gated = false;              // that condition's reason: nobody tries to schedule it
   bool operator==(const PodView&) const = default;
 };

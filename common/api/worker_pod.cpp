@@ -159,6 +159,7 @@ void set_env(const PodPlan& plan, json& container) {
   json env = job_env(plan);
   const std::string termination_path = text_at(container, "terminationMessagePath");
   if (!termination_path.empty()) env.push_back(value_env(kEnvTerminationLog, termination_path));
+  if (!plan.options.metadata.empty()) env.push_back(value_env(kEnvMetadata, plan.options.metadata));
   const json users_env = list_at(container, "env");
   env.insert(env.end(), users_env.begin(), users_env.end());
   container["env"] = std::move(env);

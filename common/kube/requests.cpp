@@ -24,6 +24,7 @@ const Resource kRoles{kRbac, "v1", "roles", "Role"};
 const Resource kRoleBindings{kRbac, "v1", "rolebindings", "RoleBinding"};
 const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
+const Resource kNodes{"", "v1", "nodes", "Node", false};
 const Resource kTrainingJobs{kPawl, "v1alpha1", "trainingjobs", "TrainingJob"};
 const Resource kWorkerGroups{kPawl, "v1alpha1", "workergroups", "WorkerGroup"};
 

@@ -10,6 +10,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from lib.kube import CLUSTER, ROOT, cluster, kubectl, run
 
+sys.path.insert(0, str(CLUSTER.parent))
+import layout  # noqa: E402
+
+METADATA_PORT = 18169  # on this machine: where a scenario may play the cloud's metadata service
+
 IMAGES = {target: f"localhost/pawl-{target}:e2e" for target in ("operator", "launcher", "worker")}
 
 
@@ -36,7 +41,12 @@ def helm_install():
     cluster("helm", "install", "pawl", ROOT / "charts" / "pawl", "-n", "pawl-system", "--create-namespace", "--wait",
             "--timeout", "120s",
             "--set", f"image.operator={IMAGES['operator']}", "--set", f"image.launcher={IMAGES['launcher']}",
-            "--set", f"image.worker={IMAGES['worker']}", timeout=180)
+            "--set", f"image.worker={IMAGES['worker']}",
+            "--set", f"interruptions.metadata=http://{host_ip()}:{METADATA_PORT}", timeout=180)
+
+
+def host_ip():
+    return layout.Layout.load(layout.default_state_dir()).host_ip
 
 
 def shared_volume(namespace, with_text=True):

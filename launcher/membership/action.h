@@ -81,7 +81,9 @@ struct PublishDone {
   api::CheckpointStatus checkpoint;
   std::string error;
 };
-struct TerminationAsked {};  // SIGTERM or SIGINT
+struct TerminationAsked {    // SIGTERM or SIGINT
+  std::string interruption;  // or, if not empty, what the cloud says of this machine's end
+};
 enum class RunState {
   kRuns,
   kStopped,  // by SIGSTOP or the like

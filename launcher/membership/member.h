@@ -26,7 +26,7 @@ class Member {
   void on_process_said(const ProcessSaid& said);
   void on_process_exited(const ProcessExited& exited);
   void on_shard_written(const ShardWritten& written);
-  void on_termination_asked();
+  void on_termination_asked(const std::string& interruption);
   void on_tick();
   // After every input.
   void decide();
@@ -99,6 +99,7 @@ class Member {
   bool is_replaceable() const;
   void end_as_victim(const std::string& why);
   void tell_victim(const std::string& why);
+  void tell_left(const char* cause, const std::string& why);
   void fail_own(const ProcessExited& exited);
   void set_ready(bool is_ready);
   int rank_of(int local_rank) const;
@@ -125,6 +126,7 @@ class Member {
   bool was_goodbye_said_ = false;
   std::optional<SteadyPoint> goodbye_deadline_;
   std::optional<SteadyPoint> leave_by_;  // told to terminate, and waiting for the leader's word
+  std::string interruption_;             // why, where it is the machine that goes
   std::optional<int> exit_code_;         // set: stopping
   bool has_own_failure_ = false, is_through_ = false;
   bool is_ready_ = false;               // as SetReady said last

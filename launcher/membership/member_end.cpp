@@ -88,12 +88,17 @@ void Member::end_as_victim(const std::string& why) {
   begin_stop(api::kExitRetry, false, why);
 }
 
+// Who leaves a machine that goes has said so: that explains the end of the others, too.
 void Member::tell_victim(const std::string& why) {
+  if (interruption_.empty()) tell_left("Victim", why);
+}
+
+void Member::tell_left(const char* cause, const std::string& why) {
   ctx_.act(WriteTermination{api::Failure{.rank = rank_of(0),
                                          .pod = ctx_.id.pod,
                                          .node = ctx_.id.node,
                                          .pod_uid = ctx_.id.self.uid,
-                                         .cause = "Victim",
+                                         .cause = cause,
                                          .message = why,
                                          .attempt = ctx_.id.attempt,
                                          .time = ctx_.now.wall}});
@@ -134,17 +139,20 @@ std::optional<SteadyPoint> Member::leader_lost_since() const {
 }
 
 // The leader says when to go: at once where the gang stops, else when the others have its state.
-void Member::on_termination_asked() {
+void Member::on_termination_asked(const std::string& interruption) {
   if (is_stopping() || leave_by_) return;
+  const std::string why = interruption.empty() ? "told to terminate" : interruption;
+  interruption_ = interruption;
+  if (!interruption.empty()) tell_left(api::kCauseInterrupted, why);
   report(true);
   link_.send(Leaving{});
   ctx_.is_leaving = true;
   if (is_replaceable()) {
     leave_by_ = ctx_.now.steady + ctx_.timings.save_grace;
-    return ctx_.note("leaving", "told to terminate");
+    return ctx_.note("leaving", why);
   }
-  if (commit_) tell_victim("told to terminate");
-  begin_stop(api::kExitDrained, commit_.has_value(), "told to terminate");
+  if (commit_) tell_victim(why);
+  begin_stop(api::kExitDrained, commit_.has_value(), why);
 }
 
 void Member::on_tick() {

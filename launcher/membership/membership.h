@@ -41,7 +41,7 @@ class Membership {
   void on(const CheckpointSelected& selected);
   void on(const ShardWritten& written) { member_.on_shard_written(written); }
   void on(const PublishDone& done);
-  void on(const TerminationAsked&) { member_.on_termination_asked(); }
+  void on(const TerminationAsked& asked) { member_.on_termination_asked(asked.interruption); }
   void on(const Tick&);
   void settle();
   void take_or_give_up_lead();

@@ -136,8 +136,10 @@ struct FirstRequest {
     return create(ObjectKind::kPod, pod);
   }
   Result<kube::HttpRequest> operator()(const core::DeletePod& action) const {
-    auto request = kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name,
-                                        {.uid = action.uid});
+    kube::DeleteOptions options{.uid = action.uid};
+    if (action.grace) options.grace_seconds = action.grace->count();
+    auto request =
+        kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name, options);
     if (is_mutant(Mutant::kB01NoUid)) request.body.clear();
     return request;
   }

@@ -71,6 +71,21 @@ std::optional<JobKey> Cache::apply(const Change& change) {
   return key;
 }
 
+std::vector<JobKey> Cache::apply_signal(const std::string& node,
+                                        std::optional<core::NodeSignal> signal) {
+  if (signal) {
+    signals_.insert_or_assign(node, std::move(*signal));
+  } else {
+    signals_.erase(node);
+  }
+  std::vector<JobKey> keys;
+  for (const auto& [key, entry] : entries_) {
+    const auto is_there = [&](const auto& item) { return item.second->node == node; };
+    if (std::ranges::any_of(entry.pods, is_there)) keys.push_back(key);
+  }
+  return keys;
+}
+
 const JobEntry* Cache::find(const JobKey& key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : &found->second;

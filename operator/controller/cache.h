@@ -31,6 +31,10 @@ class Cache {
  public:
   // The job whose plan this change may alter; nothing for an object that is none of ours.
   std::optional<JobKey> apply(const Change& change);
+  // The jobs that have pods on this node.
+  std::vector<JobKey> apply_signal(const std::string& node, std::optional<core::NodeSignal> signal);
+  void note_nodes_listed() { are_nodes_listed_ = true; }
+  const core::NodeSignals* signals() const { return are_nodes_listed_ ? &signals_ : nullptr; }
   const JobEntry* find(const JobKey& key) const;
   const std::map<std::string, int>& jobs_by_phase() const { return jobs_by_phase_; }
   std::size_t size() const { return entries_.size(); }
@@ -40,6 +44,8 @@ class Cache {
   void count(const api::TrainingJob* job, int by);
   std::map<JobKey, JobEntry> entries_;
   std::map<std::string, int> jobs_by_phase_;
+  core::NodeSignals signals_;
+  bool are_nodes_listed_ = false;
 };
 
 // Holds a job back until its own last writes are in the cache, so that no decision is made twice.

@@ -39,6 +39,18 @@ void Inbox::post(Answer answer) {
   wake();
 }
 
+void Inbox::post_signal(const std::string& node, std::optional<core::NodeSignal> signal) {
+  const std::lock_guard lock(mutex_);
+  rest_.signals[node] = std::move(signal);
+  wake();
+}
+
+void Inbox::post_nodes_listed() {
+  const std::lock_guard lock(mutex_);
+  rest_.are_nodes_listed = true;
+  wake();
+}
+
 void Inbox::nudge() {
   const std::lock_guard lock(mutex_);
   wake();

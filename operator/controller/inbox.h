@@ -20,6 +20,7 @@
 
 #include "common/api/types.h"
 #include "common/base/result.h"
+#include "operator/core/plan.h"
 
 namespace pawl::controller {
 
@@ -56,6 +57,8 @@ struct Mail {
   std::array<std::string, kKinds> view;  // how far each view has come: a resourceVersion, or ""
   std::array<bool, kKinds> is_synced{};  // a full list was delivered since the last take()
   std::vector<Answer> answers;
+  std::map<std::string, std::optional<core::NodeSignal>> signals;  // by node; nothing: no longer
+  bool are_nodes_listed = false;  // … all that was there then, since the last take()
 };
 
 class Inbox {
@@ -64,6 +67,9 @@ class Inbox {
   void post_view(Kind kind, const std::string& resource_version);
   void post_synced(Kind kind, const std::string& resource_version);
   void post(Answer answer);
+  // Of nodes only what the table of signals finds: most say nothing, and are never posted.
+  void post_signal(const std::string& node, std::optional<core::NodeSignal> signal);
+  void post_nodes_listed();
   void nudge();  // wakes the owner for what is not mail
   void stop();   // wakes the owner for good
 

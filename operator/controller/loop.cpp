@@ -117,6 +117,10 @@ void ControllerLoop::receive(Mail& mail) {
     const auto key = cache_.apply(change);
     if (key && !(is_mutant(Mutant::kB32NotWoken) && change.kind == Kind::kPod)) mark(*key);
   }
+  for (auto& [node, signal] : mail.signals) {
+    for (const JobKey& key : cache_.apply_signal(node, std::move(signal))) mark(key);
+  }
+  if (mail.are_nodes_listed) cache_.note_nodes_listed();
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     if (!mail.view[kind].empty()) {
       view_[kind] = std::move(mail.view[kind]);
@@ -214,6 +218,7 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry,
   shuffle_in_simulation(seen.pods);
   seen.refusal = keyed.refusal;
   seen.status_written_at = keyed.status_written_at;
+  seen.signals = cache_.signals();
   return core::plan(seen, policy_, clock_.now());
 }
 

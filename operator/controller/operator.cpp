@@ -85,7 +85,7 @@ class Operator::Impl {
                                                  inbox_, loop_options(options_));
     if (loop_) loop->follow(*loop_);
     loop_ = std::move(loop);
-    watches_.emplace(transport_, clock_, log_, options_.ns, inbox_);
+    watches_.emplace(transport_, clock_, log_, options_.ns, options_.signals, inbox_);
   }
 
   void begin_anew() {

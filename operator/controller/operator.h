@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/kube/transport.h"
+#include "operator/controller/signal_table.h"
 #include "operator/leader/lease.h"
 
 namespace pawl::controller {
@@ -23,7 +24,8 @@ struct OperatorOptions {
   std::string ns;           // watch one namespace; empty: all
   int report_seconds = 10;  // how often a running gang reports, at most
   std::chrono::milliseconds numbers_every{
-      2'000};  // how often progress is written to a job, at most
+      2'000};                                  // how often progress is written to a job, at most
+  std::shared_ptr<const SignalTable> signals;  // null: nodes are not watched
   // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
   std::optional<leader::LeaseOptions> lease;
   // Where renewals do not wait behind the requests of a thousand jobs; null: the same transport.

@@ -101,8 +101,53 @@ kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox>
   return events;
 }
 
+kube::InformerOptions node_informer_options() {
+  kube::InformerOptions options;
+  options.resource = kube::resources::kNodes;
+  options.page_size = 100;  // with their lists of images they are large
+  return options;
+}
+
+kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> table,
+                                          const Clock& clock, Log& log,
+                                          std::shared_ptr<Inbox> inbox) {
+  // An informer's callbacks come one after the other.
+  const auto known = std::make_shared<core::NodeSignals>();
+  const auto forget = [known, inbox, &log](const std::string& name) {
+    if (known->erase(name) == 0) return;
+    log.info("node_signal_over", {{"node", name}});
+    inbox->post_signal(name, std::nullopt);
+  };
+  kube::InformerEvents events;
+  events.on_upsert = [=, &clock, &log](const nlohmann::json& node) {
+    const auto meta = api::decode_meta(node);
+    if (!meta || meta->name.empty()) return;
+    auto signal = table->read(node, clock.now());
+    if (!signal) return forget(meta->name);
+    const auto before = known->find(meta->name);
+    // A notice that was counted from when it was seen first goes on from there.
+    if (before != known->end() && before->second.what == signal->what) return;
+    log.info("node_signal", {{"node", meta->name},
+                             {"signal", signal->what},
+                             {"deadline", signal->deadline ? format_time(*signal->deadline) : ""}});
+    known->insert_or_assign(meta->name, *signal);
+    inbox->post_signal(meta->name, std::move(signal));
+  };
+  events.on_delete = [forget](const nlohmann::json& node) {
+    if (const auto meta = api::decode_meta(node)) forget(meta->name);
+  };
+  events.on_synced = [inbox](const std::string&) { inbox->post_nodes_listed(); };
+  events.on_progress = [](const std::string&) {};
+  return events;
+}
+
 Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
-                 std::shared_ptr<Inbox> inbox) {
+                 std::shared_ptr<const SignalTable> table, std::shared_ptr<Inbox> inbox) {
+  if (table && !table->is_empty()) {
+    informers_.push_back(
+        std::make_unique<kube::Informer>(transport, clock, log, node_informer_options(),
+                                         node_informer_events(table, clock, log, inbox)));
+  }
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
     informers_.push_back(std::make_unique<kube::Informer>(
         transport, clock, log, informer_options(kind, ns), informer_events(kind, log, inbox)));

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/kube/informer.h"
 #include "operator/controller/inbox.h"
+#include "operator/controller/signal_table.h"
 
 namespace pawl::controller {
 
@@ -25,10 +26,17 @@ std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, boo
 kube::InformerOptions informer_options(Kind kind, const std::string& ns);
 kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox);
 
+// Nodes, of which only the signals are kept; those that say nothing cost no memory.
+kube::InformerOptions node_informer_options();
+kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> table,
+                                          const Clock& clock, Log& log,
+                                          std::shared_ptr<Inbox> inbox);
+
 class Watches {
  public:
+  // Without rows in `table`, nodes are not watched.
   Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
-          std::shared_ptr<Inbox> inbox);
+          std::shared_ptr<const SignalTable> table, std::shared_ptr<Inbox> inbox);
   void start();
   void stop();
 

@@ -4,6 +4,7 @@
 // deterministic. Pure values; any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ struct CreatePod {
 
 struct DeletePod {
   std::string name, uid;
+  std::optional<std::chrono::seconds> grace = {};  // the pod's own
   bool operator==(const DeletePod&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
+#include "operator/core/steps.h"
 
 namespace pawl::core {
 namespace {
@@ -15,7 +16,7 @@ using api::PodView;
 
 bool is_free_cause(const std::string& name) {
   return name == cause::kEvicted || name == cause::kNodeLost || name == cause::kDeleted ||
-         name == cause::kPreempted || name == cause::kNodeRefused;
+         name == cause::kPreempted || name == cause::kNodeRefused || name == cause::kInterrupted;
 }
 
 // A termination message is the pod's own text: a word that nobody knows must not become a key of
@@ -23,7 +24,7 @@ bool is_free_cause(const std::string& name) {
 void use_known_cause(Failure& failure) {
   constexpr std::array kLaunchers{cause::kError,   cause::kSignal,   cause::kOutOfMemory,
                                   cause::kEvicted, cause::kNodeLost, cause::kVictim,
-                                  cause::kUnknown, cause::kHang};
+                                  cause::kUnknown, cause::kHang,     cause::kInterrupted};
   const bool is_known =
       std::ranges::any_of(kLaunchers, [&](const char* known) { return failure.cause == known; });
   if (!failure.cause.empty() && !is_known) failure.cause = cause::kUnknown;
@@ -62,13 +63,16 @@ void fill_exit(const PodView& pod, Evidence& out) {
   if (!failure.signal) failure.signal = pod.signal;
   if (failure.message.empty()) failure.message = pod.message;
   const int code = pod.exit_code.value_or(failure.exit_code.value_or(-1));
-  out.is_victim =
-      code == api::kExitRetry || code == api::kExitDrained || failure.cause == cause::kVictim;
+  const bool is_interrupted = failure.cause == cause::kInterrupted;
+  out.is_victim = !is_interrupted && (code == api::kExitRetry || code == api::kExitDrained ||
+                                      failure.cause == cause::kVictim);
   if (pod.terminated_reason == "OOMKilled") {
     failure.cause = cause::kOutOfMemory;
     out.is_victim = false;
   } else if (out.is_victim) {
     failure.cause = cause::kVictim;
+  } else if (is_interrupted) {
+    out.kind = LossKind::kDisruption;
   } else if (code == api::kExitFatal || failure.exit_code == api::kExitFatal) {
     out.kind = LossKind::kFatal;
     failure.cause = cause::kFatal;
@@ -86,6 +90,19 @@ std::optional<TimePoint> leaves_by(const Pass& pass, const PodView& pod) {
   const bool may_save = pass.report != nullptr && outcome_of(pod) == Outcome::kNone &&
                         is_terminating(pod) && pass.now_exact < *pod.meta.deletion_time;
   return may_save ? pod.meta.deletion_time : std::nullopt;
+}
+
+// Whoever deletes pods of a machine that goes, and whatever the reason is called: it is one story.
+void use_signal(const Pass& pass, Evidence& out) {
+  Failure& failure = out.failure;
+  const bool is_taken_away = failure.cause == cause::kDeleted || failure.cause == cause::kEvicted ||
+                             failure.cause == cause::kNodeLost;
+  const NodeSignal* signal = signal_of(pass, failure.node);
+  const api::ExcludedNode* left = left_node(pass, failure.pod, failure.node);
+  if (!is_taken_away || (signal == nullptr && left == nullptr)) return;
+  failure.cause = cause::kInterrupted;
+  failure.message = signal != nullptr ? signal->what : left->message;
+  if (failure.node.empty() && left != nullptr) failure.node = left->name;
 }
 
 // What one pod of the attempt says; nothing while it is well, or when it has succeeded.
@@ -116,10 +133,13 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   out.failure.pod = pod.meta.name;
   out.failure.pod_uid = pod.meta.uid;
   out.failure.node = pod.node;
+  use_signal(pass, out);
   if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
   // One that was to come in and could not has no gang that ends.
   const bool is_newcomer = pass.report != nullptr && !pass.is_member(pod.meta.uid);
-  if (is_newcomer && out.is_victim) out.has_last_words = false;
+  // Who leaves a machine that goes has a gang that goes on, or else the others say that it ends.
+  const bool is_leaver = out.failure.cause == cause::kInterrupted;
+  if ((is_newcomer && out.is_victim) || is_leaver) out.has_last_words = false;
   return out;
 }
 
@@ -133,6 +153,7 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
   out.failure.pod = slot.name;
   out.failure.pod_uid = slot.uid;
   out.failure.rank = rank_of(pass, slot.uid);
+  use_signal(pass, out);
   out.slot = slot.slot;
   if (pod == nullptr) out.confirms.push_back({ObjectKind::kPod, slot.name, slot.uid});
   return out;

@@ -130,6 +130,7 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
     const bool is_sure = !evidence.is_silence || &evidence == &*culprit;
     if (evidence.slot >= 0 && !evidence.leaves_by && is_sure) loss.slots.push_back(evidence.slot);
     loss.has_fault = loss.has_fault || is_own_fault(pass, evidence);
+    if (evidence.failure.cause == cause::kInterrupted) loss.left.push_back(evidence.failure);
   }
   // The view of pods may be ahead of that of the record, in which the leader has just named the
   // culprit or a newer checkpoint.
@@ -167,6 +168,7 @@ std::string sentence(const Failure& failure) {
   const std::string detail = failure.message.empty() ? "" : ": " + failure.message;
   if (why == cause::kHang) return who + " hung" + detail;
   if (why == cause::kEvicted) return who + " was evicted" + detail;
+  if (why == cause::kInterrupted) return who + " left a machine that goes" + detail;
   if (why == cause::kNodeRefused) return who + " was refused by its node" + detail;
   if (failure.exit_code) {
     return who + " ended with exit code " + std::to_string(*failure.exit_code) + detail;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/api/contract.h"
 #include "operator/core/pass.h"
 
 namespace pawl::core {
@@ -28,6 +29,7 @@ struct Loss {
   bool is_leaving = false;  // until then the member is on its way out, and its gang may be saving
   std::vector<int> slots;   // of all members that are lost, without those that are leaving
   bool has_fault = false;   // one of them ended by itself, and so does its gang
+  std::vector<api::Failure> left;  // who left machines that go
 };
 
 // Nothing if every member of the attempt is there, or has succeeded.
@@ -64,6 +66,8 @@ inline constexpr char kUnknown[] = "Unknown";
 inline constexpr char kDeleted[] = "Deleted";          // somebody deleted the pod
 inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
 inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
+// Its machine is taken away: it was told to leave while there was time.
+inline constexpr const char* kInterrupted = api::kCauseInterrupted;
 inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
 // Running, and no new step for too long; with a pod, a process that its launcher found hanging.

@@ -281,12 +281,21 @@ bool has_begun(const Pass& pass) {
                              [](const auto& pod) { return !pod.uid.empty() || pod.n > 0; });
 }
 
+namespace {
+
+// How many pods a drain has to leave: 0: all. A gang that goes on from memory can do without one.
+int least_of(const Pass& pass) {
+  if (pass.group == nullptr || !pass.group->spec.has_successors) return 0;
+  if (may_be_smaller(pass.group->spec)) return pass.group->spec.min_members;
+  return std::max(pass.size() - 1, 0);
+}
+
+}  // namespace
+
 // Before Running is written, so that no crash leaves a running gang without. Not earlier: the
 // disruption controller writes to a budget with each pod that becomes ready.
 void add_disruption_budget(Pass& pass) {
-  const bool is_elastic = pass.group != nullptr && may_be_smaller(pass.group->spec);
-  const CreateChild budget{ObjectKind::kDisruptionBudget,
-                           is_elastic ? pass.group->spec.min_members : 0};
+  const CreateChild budget{ObjectKind::kDisruptionBudget, least_of(pass)};
   const std::optional<Refusal>& refusal = pass.seen.refusal;
   if (refusal && refusal->action == describe(budget)) {
     pass.emit(true, "NoDisruptionBudget",
@@ -299,7 +308,9 @@ void add_disruption_budget(Pass& pass) {
 
 std::string pod_hash(const Pass& pass) {
   constexpr std::size_t kDigits = 16;
-  const auto pod = worker_pod_of(pass.job, pass.job.status.attempt, 0, 0, pass.policy.children);
+  TrainingJob job = pass.job;
+  job.status.excluded_nodes.clear();  // where a pod may run is no part of what it is
+  const auto pod = worker_pod_of(job, job.status.attempt, 0, 0, pass.policy.children);
   return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
 }
 

@@ -15,10 +15,11 @@
 //  8. Another size: the record says so, and the gang changes while it runs; a free restart where it
 //     cannot.
 //  9. A deadline that has passed decides the end.
-// 10. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
+// 10. Workers on machines that are about to go are told to leave them.
+// 11. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
 //     memory its slot gets another pod in the same attempt; else the rules say whether it counts,
 //     and the attempt is raised, or the end decided.
-// 11. The gang of the attempt is made: pods of lower attempts are deleted; children and the
+// 12. The gang of the attempt is made: pods of lower attempts are deleted; children and the
 //     WorkerGroup with the names of the pods are written; when no pod of a lower attempt can still
 //     run and the back-off is over, pods are created; when all are there, their UIDs are recorded
 //     and make them eligible.
@@ -80,6 +81,7 @@ void decide(Pass& pass) {
   if (is_record_lost(pass)) return recover_record(pass);
   if (is_resized(pass)) return resize(pass);
   if (has_missed_deadline(pass)) return;
+  if (leaves_nodes(pass)) return;
   if (const auto loss = find_loss(pass)) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,14 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
+// What a node's object says of its near end (controller/signal_table.h).
+struct NodeSignal {
+  std::string what;                   // "taint karpenter.sh/disrupted"
+  std::optional<TimePoint> deadline;  // when the machine goes
+  TimePoint seen_at;                  // by this process
+};
+using NodeSignals = std::map<std::string, NodeSignal>;  // by node; the others say nothing
+
 // One view of one job. The pointers are borrowed for the call; pods come in any order.
 struct Observed {
   const api::TrainingJob* job = nullptr;    // never null for plan()
@@ -48,6 +57,7 @@ struct Observed {
   std::vector<const api::PodView*> pods;    // every pod with a name of the job's, whoever owns it
   std::optional<Refusal> refusal;
   std::optional<TimePoint> status_written_at;  // by this process; unknown after a restart
+  const NodeSignals* signals = nullptr;        // null: nodes are not watched, or not listed yet
 };
 
 Plan plan(const Observed& seen, const Policy& policy, TimePoint now);

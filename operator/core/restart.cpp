@@ -67,8 +67,8 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
                                    const Policy& policy) {
   const std::string& why = failure.cause;
   if (why == cause::kNodeRefused || why == cause::kEvicted) return policy.refused_backoff;
-  const bool is_disruption =
-      why == cause::kDeleted || why == cause::kPreempted || why == cause::kNodeLost;
+  const bool is_disruption = why == cause::kDeleted || why == cause::kPreempted ||
+                             why == cause::kNodeLost || why == cause::kInterrupted;
   if (is_disruption) return std::chrono::seconds{0};
   std::chrono::seconds wait = policy.backoff_first;
   for (int i = 1; i < without_progress && wait < policy.backoff_max; ++i) wait *= 2;
@@ -122,7 +122,7 @@ namespace {
 // meanwhile.
 void wait_for_leaving(Pass& pass, const Loss& leaving) {
   const auto loss = find_loss(pass, true);
-  if (loss && !loss->wait_until && can_replace(pass, *loss)) return replace_members(pass, *loss);
+  if (loss && !loss->wait_until && can_replace(pass, *loss)) return handle_loss(pass, *loss);
   if (has_replaced(pass)) run_gang(pass);
   pass.wake(*leaving.wait_until);
   pass.say("MemberLeaving", sentence(leaving.failure) + "; its gang may save until " +
@@ -148,6 +148,7 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
 void handle_loss(Pass& pass, const Loss& loss) {
   if (loss.is_leaving) return wait_for_leaving(pass, loss);
   if (loss.wait_until) return wait_for_culprit(pass, loss);
+  for (const Failure& left : loss.left) exclude_node(pass, left);
   if (can_replace(pass, loss)) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;

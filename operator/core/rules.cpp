@@ -70,7 +70,7 @@ bool has_successors(const Pass& pass) {
   const bool is_queued = pass.job.meta.labels.contains(std::string(kKueuePrefix) + "queue-name");
   if (!is_in_place(pass) || is_queued) return false;
   return std::ranges::all_of(std::array{cause::kDeleted, cause::kEvicted, cause::kPreempted,
-                                        cause::kNodeLost, cause::kNodeRefused},
+                                        cause::kNodeLost, cause::kNodeRefused, cause::kInterrupted},
                              [&](const char* name) {
                                const Loss loss{.kind = LossKind::kDisruption,
                                                .failure = {.cause = name}};
@@ -79,10 +79,27 @@ bool has_successors(const Pass& pass) {
 }
 
 bool exclude_node(Pass& pass, const Failure& failure) {
+  constexpr std::size_t kPodsMax = 32, kMessageMax = 512;  // of the schema
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
-  const bool is_known = std::ranges::find(nodes, failure.node, &ExcludedNode::name) != nodes.end();
-  if (failure.node.empty() || is_known || nodes.size() >= kExcludedNodesMax) return false;
-  nodes.push_back({failure.node, failure.cause, pass.now});
+  const auto known = std::ranges::find(nodes, failure.node, &ExcludedNode::name);
+  const bool is_interrupted = failure.cause == cause::kInterrupted;
+  if (known != nodes.end() && is_interrupted && !failure.pod.empty() &&
+      known->pods.size() < kPodsMax &&
+      std::ranges::find(known->pods, failure.pod) == known->pods.end())
+    known->pods.push_back(failure.pod);
+  if (failure.node.empty() || known != nodes.end()) return false;
+  if (nodes.size() >= kExcludedNodesMax) {
+    // A machine that went does not come back, most often.
+    const auto gone = std::ranges::find(nodes, cause::kInterrupted, &ExcludedNode::cause);
+    if (gone == nodes.end() || !is_interrupted) return false;
+    nodes.erase(gone);
+  }
+  ExcludedNode node{.name = failure.node, .cause = failure.cause, .time = pass.now};
+  if (is_interrupted) {
+    node.message = failure.message.substr(0, kMessageMax);
+    if (!failure.pod.empty()) node.pods.push_back(failure.pod);
+  }
+  nodes.push_back(std::move(node));
   return true;
 }
 

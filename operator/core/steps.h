@@ -68,6 +68,13 @@ bool is_leaderless(Pass& pass);
 inline constexpr char kLeaderless[] =
     "the pod of the leading launcher was replaced, and no other member has taken over";
 
+// interrupt.cpp: machines that go. True if workers were told to leave theirs.
+bool leaves_nodes(Pass& pass);
+const NodeSignal* signal_of(const Pass& pass, const std::string& node);  // null: none
+// The node that this pod was told to leave, or that all are to leave; null: none.
+const api::ExcludedNode* left_node(const Pass& pass, const std::string& pod,
+                                   const std::string& node);
+
 // resize.cpp: another size.
 bool is_resized(const Pass& pass);
 void resize(Pass& pass);

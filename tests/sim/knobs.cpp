@@ -109,6 +109,7 @@ Knobs draw_knobs(Random& random) {
   knobs.recreates_all = random.one_in(8);
   knobs.are_elastic = random.one_in(2);
   if (knobs.are_elastic && random.one_in(2)) make_restless(knobs);
+  knobs.announce = rate(random, 3);
   return knobs;
 }
 

@@ -78,6 +78,54 @@ void Nodes::drain_one() {
   place_.engine.after(seconds{20}, [&node] { node.is_cordoned = false; });
 }
 
+void Nodes::announce_one(milliseconds notice, bool is_told_inside) {
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  if (!is_reachable(node) || node.is_announced) return;
+  node.is_announced = true;
+  place_.api.count_fault(is_told_inside ? "metadata notice" : "node signal");
+  place_.engine.trace(node.name + " is to go in " + std::to_string(notice.count()) + " ms" +
+                      (is_told_inside ? ", which its launchers hear" : ""));
+  for (const local::Object& pod : place_.api.all(kPods)) {
+    const auto facts = facts_of(*pod);
+    if (facts && text_at_pointer(*pod, "/spec/nodeName") == node.name)
+      ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+  }
+  if (is_told_inside) {
+    node.notice = "the cloud takes " + node.name + " back";
+    for (const auto& [uid, container] : node.containers) {
+      if (!container.worker || !container.is_started) continue;
+      container.worker->interrupt(node.notice,
+                                  place_.engine.between(milliseconds{1}, milliseconds{2'000}));
+    }
+  } else {
+    node.is_cordoned = place_.engine.random().one_in(2);  // by a taint; conditions do not
+    signals_[node.name] = {.what = "condition Going",
+                           .deadline = place_.engine.clock().now() + notice};
+    if (on_signal) on_signal(node.name);
+  }
+  const bool is_false_alarm = place_.engine.random().one_in(4);
+  place_.engine.after(notice, [this, &node, is_false_alarm] {
+    if (!node.is_announced) return;
+    if (is_false_alarm || !may_fail || !is_reachable(node)) return withdraw(node);
+    lose(node);
+  });
+}
+
+bool Nodes::is_announced(const std::string& node) const {
+  const auto found = std::ranges::find(nodes_, node, [](const auto& one) { return one->name; });
+  return found != nodes_.end() &&
+         ((*found)->is_announced || place_.engine.elapsed() < (*found)->quiet_from);
+}
+
+void Nodes::withdraw(Node& node) {
+  constexpr seconds kBehindMax{150};
+  if (!node.is_announced) return;
+  node.is_announced = node.is_cordoned = false;
+  node.notice.clear();
+  node.quiet_from = place_.engine.elapsed() + kBehindMax;
+  if (signals_.erase(node.name) > 0 && on_signal) on_signal(node.name);
+}
+
 void Nodes::blip_one(milliseconds time) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   if (!is_reachable(node)) return;
@@ -204,6 +252,7 @@ void Nodes::collect(Node& node) {
     }
     confirm_deletion(*pod);
   }
+  withdraw(node);
   node.is_alive = node.is_ready = true;
   node.is_cut = node.is_cordoned = false;
   schedule_soon(milliseconds{10});
@@ -211,6 +260,7 @@ void Nodes::collect(Node& node) {
 
 void Nodes::heal() {
   for (const auto& node : nodes_) {
+    withdraw(*node);
     node->is_cordoned = false;
     if (!node->is_alive) {
       taint(*node);

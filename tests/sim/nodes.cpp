@@ -87,7 +87,18 @@ void Nodes::schedule_soon(milliseconds delay) {
   });
 }
 
-Nodes::Node* Nodes::place_for(const std::map<std::string, int>& load) {
+// As the operator writes it (pod_scheduling.h).
+bool avoids(const json& pod, const std::string& node) {
+  const json::json_pointer terms(
+      "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/preference/"
+      "matchFields");
+  if (!pod.contains(terms)) return false;
+  return std::ranges::any_of(pod.at(terms), [&](const json& field) {
+    return field["operator"] == "NotIn" && field["values"][0] == node;
+  });
+}
+
+Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>& load) {
   Node* best = nullptr;
   for (const auto& node : nodes_) {
     if (!node->is_ready || node->is_cordoned) continue;
@@ -96,7 +107,8 @@ Nodes::Node* Nodes::place_for(const std::map<std::string, int>& load) {
       return found == load.end() ? 0 : found->second;
     };
     if (count(*node) >= place_.knobs.pods_per_node) continue;
-    if (best == nullptr || count(*node) < count(*best)) best = node.get();
+    const auto rank = [&](const Node& one) { return std::pair{avoids(pod, one.name), count(one)}; };
+    if (best == nullptr || rank(*node) < rank(*best)) best = node.get();
   }
   return best;
 }
@@ -117,9 +129,13 @@ void Nodes::schedule_pending() {
   bool is_stuck = false;
   for (const json& pod : pending) {
     const std::string name = pod["metadata"]["name"];
-    Node* node = place_for(load);
+    Node* node = place_for(pod, load);
     if (node != nullptr) {
       ++load[node->name];
+      if (is_announced(node->name)) {
+        const auto facts = facts_of(pod);
+        ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+      }
       kube::HttpRequest bind;
       bind.method = kube::Method::kPost;
       bind.target = kube::path_of(kPods, kNamespace, name, "binding");
@@ -206,6 +222,8 @@ void Nodes::admit(Node& node, const json& pod) {
                         found->second.is_started = true;
                         found->second.worker->cut(node.is_cut);
                         found->second.worker->start();
+                        if (!node.notice.empty())
+                          found->second.worker->interrupt(node.notice, seconds{2});
                         report(node, uid);
                       });
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/core/plan.h"
 #include "tests/sim/worker.h"
 
 namespace pawl::sim {
@@ -41,8 +42,14 @@ class Nodes final : public ApiObserver {
   // that it is gone, so that its pods terminate without an end. Another node takes its place.
   void strand_one(milliseconds time);
   void unstrand();
-  void press_pod();  // node pressure: the kubelet fails it
-  void heal();       // all nodes are well from now on
+  // The cloud says that a machine goes after `notice`: in the node's object, or to the launchers on
+  // it. One in four is not taken away after all.
+  void announce_one(milliseconds notice, bool is_told_inside);
+  const core::NodeSignals& signals() const { return signals_; }
+  bool is_announced(const std::string& node) const;        // or was a moment ago
+  std::function<void(const std::string& node)> on_signal;  // another one, or none any more
+  void press_pod();                                        // node pressure: the kubelet fails it
+  void heal();                                             // all nodes are well from now on
   bool may_fail = false;
 
   // Pods whose containers run, and those whose node was lost while they did.
@@ -62,12 +69,15 @@ class Nodes final : public ApiObserver {
     int number = 0;
     bool is_alive = true, is_cut = false, is_ready = true, is_cordoned = false;
     bool is_stranded = false;
+    bool is_announced = false;
+    std::string notice;                           // what its launchers hear
+    milliseconds quiet_from{0};                   // when nobody acts on the announcement any more
     std::map<std::string, Container> containers;  // by pod UID
   };
 
   void schedule_soon(milliseconds delay);
   void schedule_pending();
-  Node* place_for(const std::map<std::string, int>& load);
+  Node* place_for(const nlohmann::json& pod, const std::map<std::string, int>& load);
   Node* find_node(const std::string& name);
   void sync_later(Node& node, const std::string& pod_name);
   void sync(Node& node, const std::string& pod_name);
@@ -84,12 +94,14 @@ class Nodes final : public ApiObserver {
   void reconnect(Node& node);
   void taint(Node& node);
   void collect(Node& node);
+  void withdraw(Node& node);
   nlohmann::json random_pod();
   bool is_reachable(const Node& node) const { return node.is_alive && !node.is_cut; }
 
   WorkerPlace place_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::set<std::string> abandoned_;
+  core::NodeSignals signals_;
   bool is_scheduling_ = false;
 };
 

@@ -59,11 +59,40 @@ void OperatorProcess::Process::make_loop() {
   }
 }
 
+void OperatorProcess::Process::see_nodes() {
+  if (owner.signals().empty()) return inbox->post_nodes_listed();
+  const milliseconds delay = owner.engine_.between(milliseconds{1}, milliseconds{2'000});
+  owner.engine_.after(delay, [owner = &owner, life = owner.lives_] {
+    if (!owner->process_ || owner->lives_ != life) return;
+    for (const auto& [node, signal] : owner->signals()) owner->on_signal(node);
+    owner->process_->inbox->post_nodes_listed();
+    owner->wake();
+  });
+}
+
+// What is true when it arrives.
+void OperatorProcess::on_signal(const std::string& node) {
+  if (!process_) return;
+  const milliseconds delay = engine_.between(milliseconds{1}, milliseconds{1'000});
+  engine_.after(delay, [this, node, life = lives_] {
+    if (!process_ || lives_ != life) return;
+    const auto found = signals().find(node);
+    std::optional<core::NodeSignal> signal;
+    if (found != signals().end()) {
+      signal = found->second;
+      signal->seen_at = clock_.now();
+    }
+    process_->inbox->post_signal(node, std::move(signal));
+    wake();
+  });
+}
+
 void OperatorProcess::Process::begin_anew() {
   reflectors.clear();
   make_loop();
   (void)inbox->take();
   for (const auto& reflector : reflectors) reflector->start();
+  see_nodes();
 }
 
 OperatorProcess::OperatorProcess(Engine& engine, ApiServer& api, const Knobs& knobs,
@@ -102,6 +131,7 @@ void OperatorProcess::start() {
   process_ = std::make_unique<Process>(*this, name_ + "-" + std::to_string(lives_));
   if (on_start) on_start(process_->link);
   for (const auto& reflector : process_->reflectors) reflector->start();
+  process_->see_nodes();
   wake();
 }
 

@@ -31,6 +31,10 @@ class OperatorProcess {
   void step_clock(milliseconds skew) { clock_.skew = skew; }
   int lives() const { return lives_; }
 
+  // What nodes say now, as its watch of them brings it; another word comes a little later.
+  std::function<const core::NodeSignals&()> signals;
+  void on_signal(const std::string& node);
+
   // Called with each new link: scenarios put their hooks in here.
   std::function<void(Link&)> on_start;
   // A view went back in time.
@@ -42,6 +46,7 @@ class OperatorProcess {
   struct Process {
     Process(OperatorProcess& owner, const std::string& identity);
     void make_loop();
+    void see_nodes();  // a first list
     void begin_anew();
 
     OperatorProcess& owner;

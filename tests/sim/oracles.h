@@ -4,6 +4,7 @@
 // SPEC.md; one function each. The first failure ends the run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,12 +33,15 @@ class Oracles final : public ApiObserver {
   const std::optional<Failure>& failure() const { return failure_; }
   void fail(const std::string& oracle, const std::string& message);
   std::uint64_t operator_writes() const { return operator_writes_; }
+  // A node has said that it goes, or did a moment ago.
+  std::function<bool(const std::string& node)> is_announced;
 
   // In the end (oracles_end.cpp).
   bool is_settled() const;  // every job has come to an end, and nothing more is due
   void check_settled();
   void check_end(const Nodes& nodes, const People& people);
   std::string unsettled() const;
+  void i36_nobody_stays(const Nodes& nodes);  // on a machine that has said for long that it goes
   void check_training(Training& training);
 
  private:

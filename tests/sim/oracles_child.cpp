@@ -103,7 +103,8 @@ void Oracles::on_pod_deleted(const json& pod) {
   if (job && !failure_) i19_leaves_time_to_save(pod, *job);
 }
 
-// The operator ends pods of lower attempts, of jobs that are to stop, and of jobs that are gone.
+// The operator ends pods of lower attempts, of jobs that are to stop, of jobs that are gone, and on
+// machines that go.
 void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) {
   const std::string name = text_at_pointer(pod, "/metadata/name");
   const auto facts = facts_of(pod);
@@ -115,6 +116,7 @@ void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) 
   if (truth_.jobs[facts->job_uid].was_status_cut || job->meta.deletion_time) return;
   if (facts->attempt < job->status.attempt || is_stopping(*job)) return;
   if (replaced_.contains({facts->job_uid, name})) return;  // another has its place
+  if (is_announced && is_announced(text_at_pointer(pod, "/spec/nodeName"))) return;
   fail("O4", "the operator deletes the live pod " + name + " of attempt " +
                  std::to_string(job->status.attempt));
 }
@@ -172,6 +174,7 @@ std::optional<api::Failure> Oracles::last_words(const api::EligiblePod& place,
                          job->status.last_failure->cause == words->cause;
   const milliseconds excused = truth_.blind - ended->second.blind;
   const bool is_old = engine_.elapsed() - ended->second.since - excused > kViewBehindMax;
+  if (words->cause == "Interrupted") return std::nullopt;  // its gang may well go on
   return is_blamed || is_old ? std::optional<api::Failure>(*words) : std::nullopt;
 }
 
@@ -212,7 +215,8 @@ bool Oracles::is_leader_leaving(const api::WorkerGroup& group) const {
       std::ranges::find(group.spec.pods, group.status.leader->ref.uid, &api::EligiblePod::uid);
   if (place == group.spec.pods.end()) return false;
   const local::Object pod = api_.find(kPods, place->name);
-  return pod == nullptr || pod->at("metadata").contains("deletionTimestamp");
+  return pod == nullptr || pod->at("metadata").contains("deletionTimestamp") ||
+         (is_announced && is_announced(text_at_pointer(*pod, "/spec/nodeName")));
 }
 
 // Where a gang goes on with fewer than before, enough are left: unless all are to go.

@@ -44,6 +44,16 @@ void Oracles::check_end(const Nodes& nodes, const People& people) {
 }
 
 // Also L1: whatever happened, the job comes to its end once it is left alone.
+void Oracles::i36_nobody_stays(const Nodes& nodes) {
+  for (const local::Object& pod : api_.all(kPods)) {
+    const std::string node = text_at_pointer(*pod, "/spec/nodeName");
+    if (!nodes.signals().contains(node) || is_terminal_pod(*pod)) continue;
+    if (pod->at("metadata").contains("deletionTimestamp")) continue;
+    fail("I36", "pod " + text_at_pointer(*pod, "/metadata/name") + " stays on " + node +
+                    ", which is to go");
+  }
+}
+
 void Oracles::o01_jobs_came_to_an_end() {
   const std::string why = unsettled();
   if (!why.empty()) fail("O1", why);

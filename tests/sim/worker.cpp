@@ -122,6 +122,10 @@ void Worker::perform(const Action& action) {
 
 void Worker::terminate() { feed_soon(TerminationAsked{}); }
 
+void Worker::interrupt(const std::string& why, milliseconds delay) {
+  feed_soon(TerminationAsked{why}, delay);
+}
+
 void Worker::cut(bool is_cut) {
   is_cut_ = is_cut;
   if (link_) link_->is_cut = is_cut;

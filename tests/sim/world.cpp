@@ -25,7 +25,12 @@ World::World(std::uint64_t seed, Knobs drawn, bool is_recording)
   engine.record_trace(is_recording);
   engine.trace(knobs.describe());
   shuffle_random = &engine.random();
+  nodes.on_signal = [this](const std::string& node) {
+    for (OperatorProcess* one : operators()) one->on_signal(node);
+  };
+  oracles.is_announced = [this](const std::string& node) { return nodes.is_announced(node); };
   for (OperatorProcess* one : operators()) {
+    one->signals = [this]() -> const core::NodeSignals& { return nodes.signals(); };
     one->on_view_back = [this](const std::string& why) { oracles.fail("O3", why); };
     one->on_send = [this, one](const kube::HttpRequest& request) { check_leader(*one, request); };
   }
@@ -164,6 +169,10 @@ void World::inject_node_faults() {
   every(knobs.strand_node,
         [this] { nodes.strand_one(engine.between(milliseconds{50'000}, milliseconds{400'000})); });
   every(knobs.drain, [this] { nodes.drain_one(); });
+  every(knobs.announce, [this] {
+    nodes.announce_one(engine.between(milliseconds{5'000}, milliseconds{120'000}),
+                       engine.random().one_in(3));
+  });
   every(knobs.evict, [this] {
     if (engine.random().one_in(2)) return nodes.press_pod();
     nodes.evict_pod("EvictionByEvictionAPI");

@@ -15,3 +15,8 @@ app.kubernetes.io/component: operator
 {{- $name := index . 0 -}}{{- $image := index . 1 -}}
 {{- required (printf "image.%s is not set: name the image that was built from the target %s of the Dockerfile, e.g. --set image.%s=registry.example/pawl-%s:0.1.0" $name $name $name $name) $image -}}
 {{- end }}
+
+{{/* What nodes say before their machines go: the rows of signals.json, and the user's own. */}}
+{{- define "pawl.signals" -}}
+{{- concat (.Files.Get "signals.json" | fromJsonArray) .Values.interruptions.extraSignals | toJson -}}
+{{- end }}

@@ -47,6 +47,19 @@ TEST_CASE("pod_scheduling: excluded nodes are kept out of each of the user's ter
   CHECK(terms[1] == json::object());  // matches no node, and must not begin to
 }
 
+TEST_CASE("pod_scheduling: a node that may stay after all is avoided while there are others",
+          "[api][I36]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  job.status.excluded_nodes = {{"node-a", "Error", std::nullopt},
+                               {"node-b", "Interrupted", std::nullopt}};
+  const json pod = pod_of(job);
+  CHECK(required_terms(pod) == json::array({{{"matchFields", {avoided("node-a")}}}}));
+  const json& preferred =
+      pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  CHECK(preferred ==
+        json::array({{{"weight", 100}, {"preference", {{"matchFields", {avoided("node-b")}}}}}}));
+}
+
 TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group",
           "[api][A23][A44][E10]") {
   TrainingJob job = samples::observed(samples::torch_job());

@@ -90,7 +90,12 @@ TrainingJobStatus full_status() {
   status.last_failure = full_failure();
   status.attempt_time = time_at(5);
   status.progress_time = time_at(31);
-  status.excluded_nodes = {{.name = "node-c", .cause = "Error", .time = time_at(9)}};
+  status.excluded_nodes = {{.name = "node-c", .cause = "Error", .time = time_at(9)},
+                           {.name = "node-d",
+                            .cause = "Interrupted",
+                            .time = time_at(10),
+                            .message = "taint going",
+                            .pods = {"gpt-1-0-0"}}};
   status.micro_batch = 4;
   return status;
 }

@@ -2,6 +2,7 @@
 // memory for whoever takes its place.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 
 #include "common/api/contract.h"
@@ -139,7 +140,8 @@ TEST_CASE("replace: a place is given away while its launcher is heard: the gang 
 TEST_CASE("replace: a member that is told to terminate leaves its state with the others",
           "[launcher]") {
   GangWorld world = GangWorld::training();
-  world.give(2, TerminationAsked{});
+  const std::string interruption = GENERATE(as<std::string>(), "", "the cloud takes it back");
+  world.give(2, TerminationAsked{interruption});
   world.settle();
   for (std::size_t i = 0; i < 3; ++i) REQUIRE(world.told<channel::Park>(i) != nullptr);
   world.park(2, 11);
@@ -151,7 +153,11 @@ TEST_CASE("replace: a member that is told to terminate leaves its state with the
   world.obey_stops();
   world.pass(200ms);
   CHECK(world.node(2).exit_code == api::kExitDrained);
-  CHECK(world.node(2).terminations.empty());
+  CHECK(world.node(2).terminations.size() == (interruption.empty() ? 0 : 1));
+  if (!interruption.empty()) {  // why, so that nothing else goes to its machine
+    CHECK(world.node(2).terminations[0].cause == "Interrupted");
+    CHECK(world.node(2).terminations[0].message == interruption);
+  }
   CHECK(world.status().generation == 1);
   world.come_up(world.replace_pod(2));
   world.pass(200ms);

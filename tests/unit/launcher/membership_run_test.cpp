@@ -309,7 +309,7 @@ TEST_CASE("membership: not in place, SIGTERM at one launcher saves and stops the
     GangWorld world({.launchers = 2, .is_in_place = false});
     world.run_to_training();
     world.report(10);
-    world.give(told, TerminationAsked{});
+    world.give(told, TerminationAsked{"the cloud takes it back"});
     world.settle();
     REQUIRE(world.told<channel::Stop>(1 - told) != nullptr);
     world.report(11);
@@ -320,6 +320,11 @@ TEST_CASE("membership: not in place, SIGTERM at one launcher saves and stops the
     CHECK(world.node(told).exit_code == api::kExitDrained);
     CHECK(world.node(1 - told).exit_code == api::kExitRetry);
     CHECK(world.status().failures.empty());
+    // It says why; the others end because of it.
+    REQUIRE(world.node(told).terminations.size() == 1);
+    CHECK(world.node(told).terminations[0].cause == "Interrupted");
+    REQUIRE(!world.node(1 - told).terminations.empty());
+    CHECK(world.node(1 - told).terminations.back().cause == "Victim");
   }
 }
 

@@ -309,7 +309,7 @@ TEST_CASE("termination: a pod that is given up holds up neither suspension nor t
   world.set_suspended(true);
   world.settle(seconds{31});  // they do not save; now they are being deleted
   REQUIRE(world.pod(0).meta.deletion_time.has_value());
-  world.settle(seconds{58});
+  world.settle(seconds{30 + 58});  // its own grace, and then the time-out
   CHECK(world.condition("Suspended") == "False");
   world.settle(seconds{3});
   CHECK(world.job.status.phase == "Suspended");

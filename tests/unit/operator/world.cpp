@@ -92,7 +92,9 @@ struct Applier {
     if (core::is_terminal(found->second)) {
       world.pods.erase(found);
     } else if (!found->second.meta.deletion_time) {
-      found->second.meta.deletion_time = world.now;
+      found->second.meta.deletion_time =
+          world.now + action.grace.value_or(std::chrono::seconds{found->second.grace_seconds});
+      world.graces[action.name] = action.grace;
     }
     return true;
   }
@@ -128,6 +130,7 @@ core::Plan World::plan() const {
   for (const auto& [name, pod] : pods) seen.pods.push_back(&pod);
   seen.refusal = refusal;
   seen.status_written_at = status_written_at;
+  seen.signals = &signals;
   return core::plan(seen, policy, now);
 }
 

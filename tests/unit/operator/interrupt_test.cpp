@@ -1,0 +1,176 @@
+// Machines that are about to go: their workers leave them in time, and nothing is counted.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+#include "operator/core/failures.h"
+#include "tests/unit/operator/world.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using std::chrono::seconds;
+
+namespace {
+
+// Each worker on a node of its own.
+World spread(int replicas = 3) {
+  World world = World::training(replicas);
+  for (int slot = 0; slot < replicas; ++slot) world.pod(slot).node = "node-" + std::to_string(slot);
+  return world;
+}
+
+void announce(World& world, const std::string& node, std::optional<seconds> left = std::nullopt) {
+  world.signals[node] = {.what = "taint going", .seen_at = world.now};
+  if (left) world.signals[node].deadline = world.now + *left;
+}
+
+int how_often(const World& world, const std::string& event) {
+  return static_cast<int>(std::ranges::count(world.events, event));
+}
+
+bool is_leaving(World& world, int slot) { return world.pod(slot).meta.deletion_time.has_value(); }
+
+}  // namespace
+
+TEST_CASE("interrupt: a worker leaves a machine that goes, and another pod takes its place",
+          "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-1", seconds{120});
+  world.settle();
+  CHECK_FALSE(is_leaving(world, 1));  // who else has to is known a moment later
+  world.settle(seconds{1});
+  REQUIRE(is_leaving(world, 1));
+  CHECK_FALSE(is_leaving(world, 0));
+  CHECK(how_often(world, "Interrupted") == 1);
+  REQUIRE(world.job.status.excluded_nodes.size() == 1);
+  CHECK(world.job.status.excluded_nodes[0].name == "node-1");
+  CHECK(world.job.status.excluded_nodes[0].message == "taint going");
+  CHECK(world.job.status.excluded_nodes[0].pods == std::vector<std::string>{"gpt-1-1-0"});
+  CHECK(world.graces["gpt-1-1-0"] == std::nullopt);  // two minutes are more than it needs
+
+  world.pods.erase("gpt-1-1-0");
+  world.settle(seconds{5});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.pod(1).meta.name == "gpt-1-1-1");
+  const auto& failure = world.job.status.last_failure;
+  REQUIRE(failure.has_value());
+  CHECK(failure->cause == "Interrupted");
+  CHECK(failure->node == "node-1");
+  CHECK(failure->message == "taint going");
+  CHECK(world.job.status.message.find("left a machine that goes: taint going") !=
+        std::string::npos);
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.job.status.restarts.free == 0);
+  const int writes = world.status_writes;
+  world.settle(seconds{5});
+  CHECK(world.status_writes == writes);
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("interrupt: no pod has longer than its machine", "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-0", seconds{11});
+  announce(world, "node-2", seconds{-5});
+  world.settle(seconds{1});
+  CHECK(world.graces["gpt-1-0-0"] == seconds{10});
+  CHECK(world.graces["gpt-1-2-0"] == seconds{2});
+}
+
+TEST_CASE("interrupt: machines that go together are left together", "[core][I36]") {
+  World world = spread(4);
+  world.is_kubelet_on = false;
+  announce(world, "node-1");
+  world.now += std::chrono::milliseconds{600};
+  announce(world, "node-3");
+  world.settle();
+  world.now += std::chrono::milliseconds{600};
+  world.settle();
+  CHECK_FALSE(is_leaving(world, 1));
+  const int writes = world.status_writes;
+  world.now += std::chrono::milliseconds{600};
+  world.settle();
+  CHECK(is_leaving(world, 1));
+  CHECK(is_leaving(world, 3));
+  CHECK(world.status_writes == writes + 1);
+  CHECK(how_often(world, "Interrupted") == 1);
+  // A storm does not put it off for ever.
+  announce(world, "node-0");
+  for (int i = 0; i < 4; ++i) {
+    world.now += std::chrono::milliseconds{800};
+    announce(world, "node-2");
+    world.settle();
+  }
+  CHECK(is_leaving(world, 0));
+}
+
+TEST_CASE("interrupt: with all its machines gone a job begins again, free", "[core][I36]") {
+  World world = spread(2);
+  announce(world, "node-0");
+  announce(world, "node-1");
+  world.settle(seconds{2});
+  world.finish_terminating();
+  world.settle(seconds{10});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.job.status.restarts.by_cause.at("Interrupted") == 1);
+  CHECK(world.job.status.excluded_nodes.size() == 2);
+}
+
+TEST_CASE("interrupt: who has ended, or is not there yet, is not told", "[core][I36]") {
+  World world = spread(2);
+  for (int slot = 0; slot < 2; ++slot) world.succeed(slot);
+  announce(world, "node-0");
+  world.settle(seconds{30});
+  CHECK(how_often(world, "Interrupted") == 0);
+  CHECK(world.condition("Complete") == "True");
+}
+
+TEST_CASE("interrupt: a launcher that heard of it leaves by itself, and is replaced elsewhere",
+          "[core][I36]") {
+  World world = spread();
+  api::PodView& pod = world.pod(2);
+  pod.phase = api::PodPhase::kFailed;
+  pod.is_ready = false;
+  pod.exit_code = 86;
+  pod.termination_message =
+      R"({"pawl":2,"failure":{"cause":"Interrupted","message":"AWS takes it back","pod":"gpt-1-2-0",)"
+      R"("podUid":")" +
+      pod.meta.uid + R"(","node":"node-2","rank":2,"attempt":1}})";
+  world.is_kubelet_on = false;
+  world.settle(seconds{2});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.pod(2).meta.name == "gpt-1-2-1");
+  CHECK(world.job.status.last_failure->cause == "Interrupted");
+  REQUIRE(world.job.status.excluded_nodes.size() == 1);
+  CHECK(world.job.status.excluded_nodes[0].name == "node-2");
+  CHECK(world.job.status.excluded_nodes[0].message == "AWS takes it back");
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("interrupt: a machine that stays is used again after a while", "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-1");
+  world.settle(seconds{1});
+  REQUIRE(world.job.status.excluded_nodes.size() == 1);
+  world.pods.erase("gpt-1-1-0");
+  world.signals.clear();
+  world.settle(seconds{5});
+  CHECK(world.pod(1).meta.name == "gpt-1-1-1");
+  CHECK(world.job.status.excluded_nodes.size() == 1);
+  world.now += std::chrono::minutes{11};
+  world.settle();
+  CHECK(world.job.status.excluded_nodes.empty());
+}
+
+TEST_CASE("interrupt: a job that stops is not told to leave as well", "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  world.set_suspended(true);
+  world.settle();
+  announce(world, "node-1");
+  world.settle(seconds{5});
+  CHECK(how_often(world, "Interrupted") == 0);
+}
