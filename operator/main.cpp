@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -77,8 +78,10 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
         Code::kInvalid,
         "--image-pull-policy must be Always, IfNotPresent or Never, not \"" + policy + "\"");
   }
-  if (!flags.metadata.empty() && !flags.metadata.starts_with("http://")) {
-    return fail(Code::kInvalid, "--metadata must be http://HOST or http://HOST:PORT, not \"" +
+  // No name: a launcher asks every 2 s, and must not wait for a name server.
+  static const std::regex kAddress(R"(http://([0-9.]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?)");
+  if (!flags.metadata.empty() && !std::regex_match(flags.metadata, kAddress)) {
+    return fail(Code::kInvalid, "--metadata must be http://ADDRESS or http://ADDRESS:PORT, not \"" +
                                     flags.metadata + "\"");
   }
   return flags;

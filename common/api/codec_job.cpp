@@ -218,6 +218,7 @@ TrainingJobStatus read_job_status(Fields& fields) {
     item.read("name", node.name);
     item.read("cause", node.cause);
     item.read("time", node.time);
+    item.read("until", node.until);
     item.read("message", node.message);
     item.read("pods", node.pods);
     status.excluded_nodes.push_back(std::move(node));
@@ -306,6 +307,7 @@ json encode_status(const TrainingJobStatus& status) {
     json item = {{"name", node.name}};
     put(item, "cause", node.cause);
     put(item, "time", node.time);
+    put(item, "until", node.until);
     put(item, "message", node.message);
     if (!node.pods.empty()) item["pods"] = node.pods;
     object["excludedNodes"].push_back(std::move(item));

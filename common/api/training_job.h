@@ -124,8 +124,9 @@ struct Restarts {
 struct ExcludedNode {
   std::string name, cause;
   std::optional<TimePoint> time;
-  std::string message = {};            // what was said of its end
-  std::vector<std::string> pods = {};  // that were told to leave it
+  std::optional<TimePoint> until = {};  // used again from then on
+  std::string message = {};             // what was said of its end
+  std::vector<std::string> pods = {};   // that were told to leave it
   bool operator==(const ExcludedNode&) const = default;
 };
 

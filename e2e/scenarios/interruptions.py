@@ -121,7 +121,7 @@ def reasons(namespace):
 
 def check_notice(namespace, speak):
     with Cloud(speak) as cloud:
-        job = start("gpt-notice", namespace, steps=4000)
+        job = start("gpt-notice", namespace, steps=2000)
         before = record_of(job)
         leader = before["leader"]["uid"]
         victim = next(pod for pod in job.pods() if pod["metadata"]["uid"] != leader)
@@ -155,7 +155,7 @@ def long_metadata_notice_azure(namespace):
 
 
 def test_announced_nodes_are_left(namespace):
-    job = start("gpt-spot", namespace, steps=6000)
+    job = start("gpt-spot", namespace, steps=4000)
     nodes = sorted({pod["spec"]["nodeName"] for pod in job.pods()})
     assert len(nodes) == 2, nodes
     first, second = sorted(nodes, key=lambda node: len(pods_on(job, node)))
@@ -184,7 +184,7 @@ def test_announced_nodes_are_left(namespace):
     assert record_of(job)["startStep"] >= before["progress"]["step"], (record_of(job), before)
     job.wait_for("Complete", timeout=240)
     status = job.status()
-    assert status["progress"]["step"] == 6000 and status["restarts"].get("counted", 0) == 0, status
+    assert status["progress"]["step"] == 4000 and status["restarts"].get("counted", 0) == 0, status
     assert status["restarts"]["byCause"] == {"Interrupted": 1}, status["restarts"]
 
 

@@ -66,9 +66,12 @@ void Member::on_stop_gang(const StopGang& stop) {
     case StopReason::kSuspended:
       return begin_stop(api::kExitDrained, stop.is_saving, "the job is suspended");
     case StopReason::kDrained:
-      // Of a gang that ends. Who only leaves its place to another has nothing to tell.
-      if (stop.is_saving && !is_stopping()) tell_victim(stop.why);
-      return begin_stop(leave_by_ ? api::kExitDrained : api::kExitRetry, stop.is_saving, stop.why);
+      // Of a gang that ends. Who only leaves its place to another has nothing to tell, or has told
+      // that it is the machine; then the exit code says which of the two it is.
+      if (stop.is_saving && !is_stopping() && interruption_.empty()) tell_victim(stop.why);
+      return begin_stop(leave_by_ && !(stop.is_saving && !interruption_.empty()) ? api::kExitDrained
+                                                                                 : api::kExitRetry,
+                        stop.is_saving, stop.why);
     case StopReason::kGone:
       return begin_stop(api::kExitDrained, false, stop.why);
     case StopReason::kStale:
@@ -88,10 +91,7 @@ void Member::end_as_victim(const std::string& why) {
   begin_stop(api::kExitRetry, false, why);
 }
 
-// Who leaves a machine that goes has said so: that explains the end of the others, too.
-void Member::tell_victim(const std::string& why) {
-  if (interruption_.empty()) tell_left("Victim", why);
-}
+void Member::tell_victim(const std::string& why) { tell_left("Victim", why); }
 
 void Member::tell_left(const char* cause, const std::string& why) {
   ctx_.act(WriteTermination{api::Failure{.rank = rank_of(0),
@@ -151,7 +151,7 @@ void Member::on_termination_asked(const std::string& interruption) {
     leave_by_ = ctx_.now.steady + ctx_.timings.save_grace;
     return ctx_.note("leaving", why);
   }
-  if (commit_) tell_victim(why);
+  if (commit_ && interruption.empty()) tell_victim(why);
   begin_stop(api::kExitDrained, commit_.has_value(), why);
 }
 

@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -28,10 +29,16 @@ std::optional<Place> place_of(const std::string& url) {
   if (!url.starts_with(kScheme)) return std::nullopt;
   Place place{url.substr(sizeof kScheme - 1)};
   if (const auto slash = place.host.find('/'); slash != std::string::npos) place.host.resize(slash);
-  if (const auto colon = place.host.rfind(':'); colon != std::string::npos) {
+  const auto bracket = place.host.find(']');
+  const auto colon = place.host.rfind(':');
+  const bool has_port =
+      colon != std::string::npos && (bracket == std::string::npos || colon > bracket);
+  if (has_port) {
     place.port = place.host.substr(colon + 1);
     place.host.resize(colon);
   }
+  if (place.host.starts_with('[') && place.host.ends_with(']'))
+    place.host = place.host.substr(1, place.host.size() - 2);
   return place.host.empty() ? std::nullopt : std::optional{place};
 }
 
@@ -39,10 +46,13 @@ std::optional<Place> place_of(const std::string& url) {
 std::optional<asio::ip::tcp::endpoint> endpoint_of(const Place& place) {
   boost::system::error_code error;
   const auto address = asio::ip::make_address(place.host, error);
-  if (error || place.port.empty() ||
-      place.port.find_first_not_of("0123456789") != std::string::npos || place.port.size() > 5)
+  constexpr int kPortMax = 65'535;
+  int port = 0;
+  const char* end = place.port.data() + place.port.size();
+  const auto [stop, wrong] = std::from_chars(place.port.data(), end, port);
+  if (error || wrong != std::errc{} || stop != end || port < 1 || port > kPortMax)
     return std::nullopt;
-  return asio::ip::tcp::endpoint{address, static_cast<std::uint16_t>(std::stoi(place.port))};
+  return asio::ip::tcp::endpoint{address, static_cast<std::uint16_t>(port)};
 }
 
 http::verb verb_of(const std::string& method) {
@@ -91,7 +101,7 @@ Result<MetadataReply> call_metadata(const MetadataOptions& options,
   }
   Exchange exchange;
   exchange.request = {verb_of(request.method), request.target, 11};
-  exchange.request.set(http::field::host, place->host);
+  exchange.request.set(http::field::host, options.url.substr(sizeof kScheme - 1));
   exchange.request.set(http::field::connection, "close");
   for (const auto& [name, value] : request.headers) exchange.request.set(name, value);
   exchange.request.prepare_payload();
@@ -134,7 +144,12 @@ void MetadataWatch::run() {
     if (!sleep(wait)) return;
     if ((cloud = find_cloud(call))) break;
   }
-  if (!cloud) return log_.info("no_metadata_service", {{"url", options_.url}});
+  if (!cloud) {
+    const auto asked = call({"GET", "/", {}});
+    return log_.info("no_metadata_service",
+                     {{"url", options_.url},
+                      {"why", asked ? "nobody answers as a cloud does" : asked.error().message}});
+  }
   log_.info("metadata_service", {{"cloud", cloud->name()}});
   do {
     if (const auto what = cloud->notice()) {

@@ -162,7 +162,9 @@ std::optional<core::NodeSignal> SignalTable::match(const Row& row, const json& n
   if (!row.about.empty()) signal.what += " (" + row.about + ")";
   if (!row.deadline_annotation.empty() && !deadline)
     deadline = time_at(annotations_of(node), row.deadline_annotation.c_str());
-  if (!deadline && row.notice) deadline = since.value_or(now) + *row.notice;
+  if (!deadline && row.notice && since) deadline = *since + *row.notice;
+  signal.is_exact = deadline.has_value();
+  if (!deadline && row.notice) deadline = now + *row.notice;
   signal.deadline = deadline;
   return signal;
 }

@@ -126,7 +126,11 @@ kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> tab
     if (!signal) return forget(meta->name);
     const auto before = known->find(meta->name);
     // A notice that was counted from when it was seen first goes on from there.
-    if (before != known->end() && before->second.what == signal->what) return;
+    if (before != known->end() && before->second.what == signal->what) {
+      const bool is_same = before->second.deadline == signal->deadline;
+      if (is_same || (!signal->is_exact && before->second.deadline)) return;
+      signal->seen_at = before->second.seen_at;
+    }
     log.info("node_signal", {{"node", meta->name},
                              {"signal", signal->what},
                              {"deadline", signal->deadline ? format_time(*signal->deadline) : ""}});

@@ -64,6 +64,9 @@ void fill_exit(const PodView& pod, Evidence& out) {
   if (failure.message.empty()) failure.message = pod.message;
   const int code = pod.exit_code.value_or(failure.exit_code.value_or(-1));
   const bool is_interrupted = failure.cause == cause::kInterrupted;
+  out.was_told_by_cloud = is_interrupted;
+  // With this code its gang goes on; else the others say that it ends.
+  if (is_interrupted && code == api::kExitDrained) out.has_last_words = false;
   out.is_victim = !is_interrupted && (code == api::kExitRetry || code == api::kExitDrained ||
                                       failure.cause == cause::kVictim);
   if (pod.terminated_reason == "OOMKilled") {
@@ -137,9 +140,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
   // One that was to come in and could not has no gang that ends.
   const bool is_newcomer = pass.report != nullptr && !pass.is_member(pod.meta.uid);
-  // Who leaves a machine that goes has a gang that goes on, or else the others say that it ends.
-  const bool is_leaver = out.failure.cause == cause::kInterrupted;
-  if ((is_newcomer && out.is_victim) || is_leaver) out.has_last_words = false;
+  if (is_newcomer && (out.is_victim || out.was_told_by_cloud)) out.has_last_words = false;
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/mutant.h"
 #include "operator/core/evidence.h"
+#include "operator/core/steps.h"
 
 namespace pawl::core {
 namespace {
@@ -130,7 +131,9 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
     const bool is_sure = !evidence.is_silence || &evidence == &*culprit;
     if (evidence.slot >= 0 && !evidence.leaves_by && is_sure) loss.slots.push_back(evidence.slot);
     loss.has_fault = loss.has_fault || is_own_fault(pass, evidence);
-    if (evidence.failure.cause == cause::kInterrupted) loss.left.push_back(evidence.failure);
+    const bool is_going = evidence.failure.cause == cause::kInterrupted &&
+                          (evidence.was_told_by_cloud || signal_of(pass, evidence.failure.node));
+    if (is_going) loss.left.push_back(evidence.failure);
   }
   // The view of pods may be ahead of that of the record, in which the leader has just named the
   // culprit or a newer checkpoint.

@@ -310,7 +310,9 @@ std::string pod_hash(const Pass& pass) {
   constexpr std::size_t kDigits = 16;
   TrainingJob job = pass.job;
   job.status.excluded_nodes.clear();  // where a pod may run is no part of what it is
-  const auto pod = worker_pod_of(job, job.status.attempt, 0, 0, pass.policy.children);
+  ChildOptions options = pass.policy.children;
+  options.metadata.clear();  // nor whom its launcher may ask
+  const auto pod = worker_pod_of(job, job.status.attempt, 0, 0, options);
   return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
 }
 

@@ -3,6 +3,7 @@
 // their places goes elsewhere (design §6).
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
@@ -17,19 +18,39 @@ using std::chrono::seconds;
 // Spot machines go in groups: who else has to leave is known a moment later, and successors are
 // made once for all.
 constexpr seconds kTogether{1}, kTogetherMax{3};
-// A machine that was not taken away after all, or comes back by its old name.
-constexpr std::chrono::minutes kAvoidedFor{10};
 constexpr seconds kGraceMin{2};
+
+// Before a machine's end, and after it: nobody knows the moment.
+constexpr seconds kLastMoment{30}, kLate{60};
+constexpr std::chrono::minutes kAvoidedFor{10};
 
 bool is_staying(const PodView& pod) {
   return !is_terminal(pod) && !is_terminating(pod) && outcome_of(pod) == Outcome::kNone;
 }
 
-std::vector<const PodView*> pods_to_leave(const Pass& pass) {
+// There was no other place for it: it was made when the node was avoided already.
+bool came_knowingly(const Pass& pass, const PodView& pod) {
+  const auto& nodes = pass.job.status.excluded_nodes;
+  const auto known = std::ranges::find(nodes, pod.node, &ExcludedNode::name);
+  return known != nodes.end() && known->time && pod.meta.creation_time > *known->time &&
+         std::ranges::find(known->pods, pod.meta.name) == known->pods.end();
+}
+
+// It works there as long as it can, instead of coming and going.
+bool may_stay(Pass& pass, const PodView& pod, const NodeSignal& signal) {
+  if (!came_knowingly(pass, pod)) return false;
+  if (!signal.deadline) return true;
+  const TimePoint last = *signal.deadline - kLastMoment;
+  if (pass.now_exact < last) pass.wake(last);
+  return pass.now_exact < last || pass.now_exact > *signal.deadline + kLate;
+}
+
+std::vector<const PodView*> pods_to_leave(Pass& pass) {
   std::vector<const PodView*> pods;
   for (const auto* workers : {&pass.pods.current, &pass.pods.leaving}) {
     for (const Worker& worker : *workers) {
-      if (signal_of(pass, worker.pod->node) != nullptr && is_staying(*worker.pod))
+      const NodeSignal* signal = signal_of(pass, worker.pod->node);
+      if (signal != nullptr && is_staying(*worker.pod) && !may_stay(pass, *worker.pod, *signal))
         pods.push_back(worker.pod);
     }
   }
@@ -54,10 +75,20 @@ std::string leaving_text(const Pass& pass, const std::vector<const PodView*>& po
   return text + (left ? "; " + std::to_string(left->count()) + " s are left" : "");
 }
 
+// A machine that was not taken away after all, or comes back by its old name. What its launchers
+// alone have heard holds for a time, since nobody hears of its end.
+std::string clipped(const std::string& text) {
+  constexpr std::size_t kBytesMax = 500;  // of 512 in the schema
+  if (text.size() <= kBytesMax) return text;
+  std::size_t end = kBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "…";
+}
+
 void forget_returned(Pass& pass) {
   std::erase_if(pass.next.excluded_nodes, [&](const ExcludedNode& node) {
-    return node.cause == cause::kInterrupted && signal_of(pass, node.name) == nullptr &&
-           (!node.time || pass.now >= *node.time + kAvoidedFor);
+    if (node.cause != cause::kInterrupted || signal_of(pass, node.name) != nullptr) return false;
+    return node.until ? pass.now >= *node.until : pass.seen.signals != nullptr;
   });
 }
 
@@ -78,6 +109,46 @@ const ExcludedNode* left_node(const Pass& pass, const std::string& pod, const st
   return found == nodes.end() ? nullptr : &*found;
 }
 
+bool forget_avoided(Pass& pass) {
+  std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
+  const auto oldest = std::ranges::find(nodes, cause::kInterrupted, &ExcludedNode::cause);
+  if (oldest == nodes.end()) return false;
+  nodes.erase(oldest);  // a machine that went does not come back, most often
+  return true;
+}
+
+void avoid_node(Pass& pass, const Failure& left) {
+  constexpr std::size_t kPodsMax = 32;  // of the schema
+  std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
+  auto node = std::ranges::find(nodes, left.node, &ExcludedNode::name);
+  if (left.node.empty() || (node != nodes.end() && node->cause != cause::kInterrupted)) return;
+  if (node == nodes.end()) {
+    if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return;
+    nodes.push_back({.name = left.node, .cause = cause::kInterrupted, .time = pass.now});
+    node = std::prev(nodes.end());
+  }
+  node->message = clipped(left.message);
+  node->until.reset();
+  if (signal_of(pass, left.node) == nullptr) node->until = pass.now + kAvoidedFor;
+  if (std::ranges::find(node->pods, left.pod) != node->pods.end()) return;
+  if (node->pods.size() >= kPodsMax) node->pods.erase(node->pods.begin());
+  node->pods.push_back(left.pod);
+}
+
+seconds backoff_after_leaving(const Pass& pass, const Failure& failure) {
+  const ExcludedNode* node = left_node(pass, failure.pod, failure.node);
+  const auto identity = parse_pod_name(pass.job.meta.name, failure.pod);
+  if (node == nullptr || !identity) return seconds{0};
+  const auto times = std::ranges::count_if(node->pods, [&](const std::string& name) {
+    const auto other = parse_pod_name(pass.job.meta.name, name);
+    return other && other->attempt == identity->attempt && other->slot == identity->slot;
+  });
+  if (times < 2) return seconds{0};
+  seconds wait = pass.policy.refused_backoff;
+  for (auto i = times; i > 1 && wait < pass.policy.backoff_max; --i) wait *= 2;
+  return std::min(wait, pass.policy.backoff_max);
+}
+
 bool leaves_nodes(Pass& pass) {
   if (is_mutant(Mutant::kI36SignalIgnored)) return false;
   forget_returned(pass);
@@ -88,17 +159,15 @@ bool leaves_nodes(Pass& pass) {
       [&](const PodView* pod) -> const TimePoint& { return signal_of(pass, pod->node)->seen_at; });
   const TimePoint due = std::min(signal_of(pass, last->node)->seen_at + kTogether,
                                  signal_of(pass, first->node)->seen_at + kTogetherMax);
-  if (pass.now_exact < due) {
+  // A clock that was set back holds nobody up.
+  if (pass.now_exact < due && due <= pass.now_exact + kTogetherMax) {
     pass.wake(due);
     return false;
   }
   pass.is_status_due = true;  // where nobody is to go, before anybody goes
   for (const PodView* pod : pods) {
     const NodeSignal& signal = *signal_of(pass, pod->node);
-    exclude_node(pass, {.pod = pod->meta.name,
-                        .node = pod->node,
-                        .cause = cause::kInterrupted,
-                        .message = signal.what});
+    avoid_node(pass, {.pod = pod->meta.name, .node = pod->node, .message = signal.what});
     const auto left = time_left(pass, signal);
     const bool is_short = left && *left < seconds{pod->grace_seconds};
     pass.acts.push_back(

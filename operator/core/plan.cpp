@@ -81,8 +81,10 @@ void decide(Pass& pass) {
   if (is_record_lost(pass)) return recover_record(pass);
   if (is_resized(pass)) return resize(pass);
   if (has_missed_deadline(pass)) return;
-  if (leaves_nodes(pass)) return;
-  if (const auto loss = find_loss(pass)) return handle_loss(pass, *loss);
+  const auto loss = find_loss(pass);
+  // Who is told to leave a gang that ends by itself would be taken for the reason.
+  if (!(loss && loss->has_fault) && leaves_nodes(pass)) return;
+  if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});
   run_gang(pass);

@@ -46,6 +46,7 @@ struct Refusal {
 struct NodeSignal {
   std::string what;                   // "taint karpenter.sh/disrupted"
   std::optional<TimePoint> deadline;  // when the machine goes
+  bool is_exact = false;              // the node says so; else it is counted from when it was seen
   TimePoint seen_at;                  // by this process
 };
 using NodeSignals = std::map<std::string, NodeSignal>;  // by node; the others say nothing

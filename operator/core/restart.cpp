@@ -41,7 +41,9 @@ Restart restart_of(Pass& pass, const Loss& loss, const Verdict& verdict) {
   Restart restart{loss.failure.cause, sentence(loss.failure),
                   verdict.action == RuleAction::kRestart};
   if (!verdict.rule.empty()) restart.why += "; rule " + verdict.rule;
-  if (verdict.action == RuleAction::kReplaceNode) {
+  // Its node is avoided as it is.
+  const bool is_interrupted = loss.failure.cause == cause::kInterrupted;
+  if (verdict.action == RuleAction::kReplaceNode && !is_interrupted) {
     const std::string& node = loss.failure.node;
     restart.is_counted = !exclude_node(pass, loss.failure);
     if (!restart.is_counted) restart.why += "; node " + node + " is avoided from now on";
@@ -111,9 +113,11 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
   // Of a pod that was to come in, or that the others have gone on without: it may be the next of
   // many.
   if (!is_restarting && is_repeated(pass, *failure))
-    return *failure->time + std::max(wait, pass.policy.refused_backoff);
+    return *failure->time +
+           std::max({wait, pass.policy.refused_backoff, backoff_after_leaving(pass, *failure)});
   if (!is_restarting) return *failure->time + wait;
-  return *failure->time + std::max(wait, time_without_gang(pass, *failure->time));
+  return *failure->time + std::max({wait, time_without_gang(pass, *failure->time),
+                                    backoff_after_leaving(pass, *failure)});
 }
 
 namespace {
@@ -148,7 +152,7 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
 void handle_loss(Pass& pass, const Loss& loss) {
   if (loss.is_leaving) return wait_for_leaving(pass, loss);
   if (loss.wait_until) return wait_for_culprit(pass, loss);
-  for (const Failure& left : loss.left) exclude_node(pass, left);
+  for (const Failure& left : loss.left) avoid_node(pass, left);
   if (can_replace(pass, loss)) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;

@@ -79,27 +79,16 @@ bool has_successors(const Pass& pass) {
 }
 
 bool exclude_node(Pass& pass, const Failure& failure) {
-  constexpr std::size_t kPodsMax = 32, kMessageMax = 512;  // of the schema
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   const auto known = std::ranges::find(nodes, failure.node, &ExcludedNode::name);
-  const bool is_interrupted = failure.cause == cause::kInterrupted;
-  if (known != nodes.end() && is_interrupted && !failure.pod.empty() &&
-      known->pods.size() < kPodsMax &&
-      std::ranges::find(known->pods, failure.pod) == known->pods.end())
-    known->pods.push_back(failure.pod);
-  if (failure.node.empty() || known != nodes.end()) return false;
-  if (nodes.size() >= kExcludedNodesMax) {
-    // A machine that went does not come back, most often.
-    const auto gone = std::ranges::find(nodes, cause::kInterrupted, &ExcludedNode::cause);
-    if (gone == nodes.end() || !is_interrupted) return false;
-    nodes.erase(gone);
+  if (failure.node.empty()) return false;
+  if (known !=
+      nodes.end()) {  // what is only avoided while its machine goes is excluded from now on
+    if (known->cause != cause::kInterrupted) return false;
+    nodes.erase(known);
   }
-  ExcludedNode node{.name = failure.node, .cause = failure.cause, .time = pass.now};
-  if (is_interrupted) {
-    node.message = failure.message.substr(0, kMessageMax);
-    if (!failure.pod.empty()) node.pods.push_back(failure.pod);
-  }
-  nodes.push_back(std::move(node));
+  if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return false;
+  nodes.push_back({.name = failure.node, .cause = failure.cause, .time = pass.now});
   return true;
 }
 

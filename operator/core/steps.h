@@ -70,6 +70,12 @@ inline constexpr char kLeaderless[] =
 
 // interrupt.cpp: machines that go. True if workers were told to leave theirs.
 bool leaves_nodes(Pass& pass);
+// `left` is what a worker that left said of it.
+void avoid_node(Pass& pass, const api::Failure& left);
+// Makes room in excludedNodes; false: none of them is there for its machine's end.
+bool forget_avoided(Pass& pass);
+// Before the next pod of a slot whose pods had to leave one node again and again.
+std::chrono::seconds backoff_after_leaving(const Pass& pass, const api::Failure& failure);
 const NodeSignal* signal_of(const Pass& pass, const std::string& node);  // null: none
 // The node that this pod was told to leave, or that all are to leave; null: none.
 const api::ExcludedNode* left_node(const Pass& pass, const std::string& pod,

@@ -100,6 +100,8 @@ bool avoids(const json& pod, const std::string& node) {
 
 Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>& load) {
   Node* best = nullptr;
+  // A preference is a part of a score.
+  const bool is_lenient = may_fail && !signals_.empty() && place_.engine.random().one_in(4);
   for (const auto& node : nodes_) {
     if (!node->is_ready || node->is_cordoned) continue;
     const auto count = [&](const Node& one) {
@@ -107,7 +109,9 @@ Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>&
       return found == load.end() ? 0 : found->second;
     };
     if (count(*node) >= place_.knobs.pods_per_node) continue;
-    const auto rank = [&](const Node& one) { return std::pair{avoids(pod, one.name), count(one)}; };
+    const auto rank = [&](const Node& one) {
+      return std::pair{!is_lenient && avoids(pod, one.name), count(one)};
+    };
     if (best == nullptr || rank(*node) < rank(*best)) best = node.get();
   }
   return best;

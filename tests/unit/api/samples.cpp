@@ -94,6 +94,7 @@ TrainingJobStatus full_status() {
                            {.name = "node-d",
                             .cause = "Interrupted",
                             .time = time_at(10),
+                            .until = time_at(40),
                             .message = "taint going",
                             .pods = {"gpt-1-0-0"}}};
   status.micro_batch = 4;

@@ -19,8 +19,9 @@ World spread(int replicas = 3) {
 }
 
 void announce(World& world, const std::string& node, std::optional<seconds> left = std::nullopt) {
-  world.signals[node] = {.what = "taint going", .seen_at = world.now};
-  if (left) world.signals[node].deadline = world.now + *left;
+  core::NodeSignal& signal = (*world.signals)[node];
+  signal = {.what = "taint going", .seen_at = world.now};
+  if (left) signal.deadline = world.now + *left;
 }
 
 int how_often(const World& world, const std::string& event) {
@@ -117,13 +118,117 @@ TEST_CASE("interrupt: with all its machines gone a job begins again, free", "[co
   CHECK(world.job.status.excluded_nodes.size() == 2);
 }
 
-TEST_CASE("interrupt: who has ended, or is not there yet, is not told", "[core][I36]") {
-  World world = spread(2);
-  for (int slot = 0; slot < 2; ++slot) world.succeed(slot);
+TEST_CASE("interrupt: who has ended is not told, nor who is being deleted", "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  world.succeed(0);
+  world.delete_pod(1);
   announce(world, "node-0");
-  world.settle(seconds{30});
+  announce(world, "node-1");
+  world.settle(seconds{5});
   CHECK(how_often(world, "Interrupted") == 0);
-  CHECK(world.condition("Complete") == "True");
+  CHECK_FALSE(is_leaving(world, 0));
+  announce(world, "node-2");
+  world.settle(seconds{5});
+  CHECK(how_often(world, "Interrupted") == 1);
+}
+
+TEST_CASE("interrupt: a gang that ends by itself is not told to leave; its culprit is blamed",
+          "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-0");
+  world.now += seconds{2};
+  world.fail(2, 1);
+  world.settle(seconds{20});
+  CHECK(how_often(world, "Interrupted") == 0);
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 1);
+}
+
+TEST_CASE("interrupt: who had no other place works there until shortly before the end",
+          "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-1", seconds{300});
+  world.settle(seconds{1});
+  world.pods.erase("gpt-1-1-0");
+  world.settle(seconds{5});
+  REQUIRE(world.pod(1).meta.name == "gpt-1-1-1");
+  world.pod(1).node = "node-1";
+  world.pod(1).meta.creation_time = world.now;
+  const int writes = world.status_writes;
+  world.settle(seconds{200});
+  CHECK_FALSE(is_leaving(world, 1));
+  CHECK(world.status_writes <= writes + 1);
+  world.settle(seconds{80});
+  CHECK(is_leaving(world, 1));
+  CHECK(how_often(world, "Interrupted") == 2);
+}
+
+TEST_CASE("interrupt: the next pod of a slot that had to leave again and again waits longer",
+          "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  std::vector<seconds> waits;
+  for (int n = 0; n < 5; ++n) {
+    api::PodView& pod = world.pod(1);
+    pod.node = "node-1";
+    pod.phase = api::PodPhase::kFailed;
+    pod.exit_code = 86;
+    pod.termination_message = R"({"pawl":2,"failure":{"cause":"Interrupted","pod":")" +
+                              pod.meta.name + R"(","podUid":")" + pod.meta.uid +
+                              R"(","node":"node-1","attempt":1}})";
+    const TimePoint begin = world.now;
+    const std::string next = "gpt-1-1-" + std::to_string(n + 1);
+    while (!world.pods.contains(next) && world.now < begin + std::chrono::minutes{3})
+      world.settle(seconds{1});
+    waits.push_back(std::chrono::duration_cast<seconds>(world.now - begin));
+  }
+  CHECK(waits[1] >= seconds{9});
+  CHECK(waits[3] >= 3 * waits[1]);
+  CHECK(waits[4] <= seconds{70});
+}
+
+TEST_CASE("interrupt: a rule that excludes nodes goes before what only avoids them",
+          "[core][I24][I36]") {
+  World world = spread();
+  world.set_spec([](auto& spec) {
+    spec.failure_rules = {
+        {.name = "gpu", .action = api::RuleAction::kReplaceNode, .exit_codes = {41}}};
+  });
+  world.is_kubelet_on = false;
+  world.job.status.excluded_nodes = {{.name = "node-1",
+                                      .cause = "Interrupted",
+                                      .time = world.now,
+                                      .until = world.now + seconds{900}}};
+  for (int i = 1; i < 32; ++i) {
+    world.job.status.excluded_nodes.push_back({.name = "other-" + std::to_string(i),
+                                               .cause = "Interrupted",
+                                               .time = world.now,
+                                               .until = world.now + seconds{900}});
+  }
+  world.fail(1, 41);
+  world.settle(seconds{5});
+  CHECK(world.job.status.restarts.counted == 0);
+  const auto& nodes = world.job.status.excluded_nodes;
+  const auto found = std::ranges::find(nodes, "node-1", &api::ExcludedNode::name);
+  REQUIRE(found != nodes.end());
+  CHECK(found->cause == "Error");
+  CHECK_FALSE(found->until.has_value());
+}
+
+TEST_CASE("interrupt: as long as nodes are not listed, nothing is forgotten", "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-1");
+  world.settle(seconds{1});
+  world.signals.reset();
+  world.settle(seconds{2});
+  CHECK(world.job.status.excluded_nodes.size() == 1);
+  world.signals.emplace();
+  world.settle(seconds{2});
+  CHECK(world.job.status.excluded_nodes.empty());
 }
 
 TEST_CASE("interrupt: a launcher that heard of it leaves by itself, and is replaced elsewhere",
@@ -145,23 +250,26 @@ TEST_CASE("interrupt: a launcher that heard of it leaves by itself, and is repla
   REQUIRE(world.job.status.excluded_nodes.size() == 1);
   CHECK(world.job.status.excluded_nodes[0].name == "node-2");
   CHECK(world.job.status.excluded_nodes[0].message == "AWS takes it back");
+  CHECK(world.job.status.excluded_nodes[0].until.has_value());  // no node says when it is over
+  world.settle(seconds{60});
+  CHECK(world.job.status.excluded_nodes.size() == 1);
+  world.now += std::chrono::minutes{11};
+  world.settle();
+  CHECK(world.job.status.excluded_nodes.empty());
   CHECK(world.job.status.restarts.counted == 0);
   CHECK(world.broken.empty());
 }
 
-TEST_CASE("interrupt: a machine that stays is used again after a while", "[core][I36]") {
+TEST_CASE("interrupt: a machine that stays is used again", "[core][I36]") {
   World world = spread();
   world.is_kubelet_on = false;
   announce(world, "node-1");
   world.settle(seconds{1});
   REQUIRE(world.job.status.excluded_nodes.size() == 1);
   world.pods.erase("gpt-1-1-0");
-  world.signals.clear();
+  world.signals->clear();
   world.settle(seconds{5});
   CHECK(world.pod(1).meta.name == "gpt-1-1-1");
-  CHECK(world.job.status.excluded_nodes.size() == 1);
-  world.now += std::chrono::minutes{11};
-  world.settle();
   CHECK(world.job.status.excluded_nodes.empty());
 }
 

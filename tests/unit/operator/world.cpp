@@ -130,7 +130,7 @@ core::Plan World::plan() const {
   for (const auto& [name, pod] : pods) seen.pods.push_back(&pod);
   seen.refusal = refusal;
   seen.status_written_at = status_written_at;
-  seen.signals = &signals;
+  seen.signals = signals ? &*signals : nullptr;
   return core::plan(seen, policy, now);
 }
 

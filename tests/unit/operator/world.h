@@ -31,7 +31,7 @@ class World {
   TimePoint now{std::chrono::seconds{1'800'000'000}};
   std::optional<core::Refusal> refusal;
   std::optional<TimePoint> status_written_at;
-  core::NodeSignals signals;
+  std::optional<core::NodeSignals> signals = core::NodeSignals{};
   std::map<std::string, std::optional<std::chrono::seconds>> graces;  // of deleted pods
   bool is_job_gone = false;
   bool is_kubelet_on = true;
