@@ -193,7 +193,8 @@ def long_every_signal_is_heard(namespace):
     job = start("gpt-signals", namespace, steps=200000)
     nodes = ["node-a", "node-b"]
     for number, row in enumerate(json.loads((ROOT / "charts" / "pawl" / "signals.json").read_text())):
-        node = next((one for one in nodes[number % 2:] + nodes[:number % 2] if pods_on(job, one)), None)
+        order = nodes[number % 2:] + nodes[:number % 2]
+        node = until("a worker has a node", lambda: next((one for one in order if pods_on(job, one)), None), timeout=90)
         name = row.get("taint") or row["condition"]
         step = job.step()
         begin = time.monotonic()

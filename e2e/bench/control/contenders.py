@@ -143,7 +143,9 @@ class Pawl(Contender):
         port = free_port()
         daemon = plane.start("pawl-operator", [OPERATOR, "--kubeconfig", operator_identity(plane), "--health-address",
                                                f"127.0.0.1:{port}", "--launcher-image", "localhost/launcher",
-                                               "--worker-image", "localhost/worker", *self.extra])
+                                               "--worker-image", "localhost/worker", "--signals",
+                                               ROOT / "charts" / "pawl" / "signals.json",
+                                               "--metadata", "http://169.254.169.254", *self.extra])
         poll(lambda: is_ready(port, daemon), "a ready operator", 60, 0.05)
         return port
 
