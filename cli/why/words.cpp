@@ -49,6 +49,8 @@ std::string advice(const JobSnapshot& snapshot, const api::Failure& failure) {
   if (why == cause::kOutOfMemory) return after_out_of_memory(snapshot.job);
   if (why == cause::kPreempted) return "nothing, or give its pods a higher priorityClassName";
   if (why == cause::kNodeLost) return "nothing: a new worker takes the place of the lost one";
+  if (why == cause::kInterrupted)
+    return "nothing: its machine was taken away, and a worker elsewhere takes its place";
   if (why == cause::kDeleted) return "nothing, or find out who deletes its pods";
   if (why == cause::kEvicted || why == cause::kNodeRefused) {
     return failure.node.empty()

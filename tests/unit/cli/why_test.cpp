@@ -235,6 +235,12 @@ const std::vector<Case> kCases = {
        fail_with(f, failure_of("Evicted"));
      },
      "attempt 2 follows", "`kubectl describe node node-3`"},
+    {"back-off after an interruption",
+     [](auto& f) {
+       f.say("Restarting", "BackOff", "attempt 2 follows");
+       fail_with(f, failure_of("Interrupted"));
+     },
+     "attempt 2 follows", "nothing: its machine was taken away"},
     // ---- pods that do not start
     {"image pull",
      [](auto& f) { wait_in(f, "ImagePullBackOff", "Back-off pulling image \"no/such\""); },
