@@ -87,17 +87,22 @@ json role_binding_of(const TrainingJob& job) {
                                  {"namespace", job.meta.ns}}})}};
 }
 
-// No eviction at all, unless the gang may be smaller: one that lacks a member lacks all. More
-// members than any gang has, because for maxUnavailable the disruption controller asks for the
-// job's scale with each change of a pod, and for a plain number it asks for nothing.
+// No eviction at all, unless the gang may be smaller, or gets another member: one that lacks a
+// member lacks all. Then more members than any gang has, because for maxUnavailable the disruption
+// controller asks for the job's scale with each change of a pod, and for a plain number for
+// nothing.
 json disruption_budget_of(const TrainingJob& job, int least) {
   constexpr int kMoreThanReplicasMax = 10'000;
+  json spec = {{"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}};
+  if (least == kAllButOne) {
+    spec["maxUnavailable"] = 1;
+  } else {
+    spec["minAvailable"] = least > 0 ? least : kMoreThanReplicasMax;
+  }
   return {{"apiVersion", "policy/v1"},
           {"kind", "PodDisruptionBudget"},
           {"metadata", metadata_of(job, child_name(job))},
-          {"spec",
-           {{"minAvailable", least > 0 ? least : kMoreThanReplicasMax},
-            {"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}}}};
+          {"spec", std::move(spec)}};
 }
 
 json service_of(const TrainingJob& job) {

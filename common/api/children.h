@@ -37,7 +37,9 @@ int processes_per_worker(const TrainingJob& job);
 nlohmann::json service_account_of(const TrainingJob& job);
 nlohmann::json role_of(const TrainingJob& job);
 nlohmann::json role_binding_of(const TrainingJob& job);
-// Lets no pod be evicted of which fewer than `least` would stay; 0: none at all.
+// Lets no pod be evicted of which fewer than `least` would stay; 0: none at all; kAllButOne: one at
+// a time, whatever the job's size is then (the disruption controller reads the scale subresource).
+inline constexpr int kAllButOne = -1;
 nlohmann::json disruption_budget_of(const TrainingJob& job, int least);
 nlohmann::json service_of(const TrainingJob& job);  // headless; where spec.hostnames asks for it
 nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);

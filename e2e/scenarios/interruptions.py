@@ -156,6 +156,10 @@ def long_metadata_notice_azure(namespace):
 
 def test_announced_nodes_are_left(namespace):
     job = start("gpt-spot", namespace, steps=4000)
+    budget = until("the disruption controller has seen the gang",
+                   lambda: get("pdb", "gpt-spot-pawl-worker", namespace)["status"].get("currentHealthy") == 3 and
+                   get("pdb", "gpt-spot-pawl-worker", namespace)["status"])
+    assert budget["expectedPods"] == 3 and budget["disruptionsAllowed"] == 1, budget
     nodes = sorted({pod["spec"]["nodeName"] for pod in job.pods()})
     assert len(nodes) == 2, nodes
     first, second = sorted(nodes, key=lambda node: len(pods_on(job, node)))
@@ -186,6 +190,26 @@ def test_announced_nodes_are_left(namespace):
     status = job.status()
     assert status["progress"]["step"] == 4000 and status["restarts"].get("counted", 0) == 0, status
     assert status["restarts"]["byCause"] == {"Interrupted": 1}, status["restarts"]
+
+
+def long_drained_node(namespace):
+    """kubectl drain of the node that has most of the workers: one at a time, and the gang goes on in between."""
+    job = start("gpt-drain", namespace, steps=20000)
+    node = max(("node-a", "node-b"), key=lambda one: len(pods_on(job, one)))
+    evicted = pods_on(job, node)
+    before = record_of(job)
+    try:
+        kubectl("drain", node, f"--pod-selector=pawl.dev/job-uid={job.read()['metadata']['uid']}", "--delete-emptydir-data",
+                "--ignore-daemonsets", "--force", "--timeout=150s", timeout=180)
+        until("all work elsewhere", lambda: not pods_on(job, node) and job.status()["ready"] == "3/3", timeout=60)
+    finally:
+        kubectl("uncordon", node)
+    record = record_of(job)
+    assert len(evicted) >= 2 and record["generation"] >= before["generation"] + len(evicted), (evicted, record)
+    status = job.status()
+    assert status["attempt"] == 1, status
+    assert status["restarts"].get("counted", 0) == 0 and status["restarts"].get("free", 0) == 0, status
+    kubectl("delete", "tj", job.name, "-n", namespace)
 
 
 def long_every_signal_is_heard(namespace):

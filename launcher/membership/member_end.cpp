@@ -94,7 +94,7 @@ void Member::end_as_victim(const std::string& why) {
 void Member::tell_victim(const std::string& why) { tell_left("Victim", why); }
 
 void Member::tell_left(const char* cause, const std::string& why) {
-  ctx_.act(WriteTermination{api::Failure{.rank = rank_of(0),
+  ctx_.act(WriteTermination{api::Failure{.rank = commit_ ? rank_of(0) : -1,
                                          .pod = ctx_.id.pod,
                                          .node = ctx_.id.node,
                                          .pod_uid = ctx_.id.self.uid,
@@ -141,6 +141,7 @@ std::optional<SteadyPoint> Member::leader_lost_since() const {
 // The leader says when to go: at once where the gang stops, else when the others have its state.
 void Member::on_termination_asked(const std::string& interruption) {
   if (is_stopping() || leave_by_) return;
+  if (is_finished_ && !interruption.empty()) return;  // there is nothing left to leave
   const std::string why = interruption.empty() ? "told to terminate" : interruption;
   interruption_ = interruption;
   if (!interruption.empty()) tell_left(api::kCauseInterrupted, why);

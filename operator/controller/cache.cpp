@@ -1,6 +1,7 @@
 #include "operator/controller/cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
@@ -32,6 +33,12 @@ bool is_present(const JobEntry& entry, const std::string& uid) {
   if (entry.group && lives(entry.group->meta)) return true;
   return std::ranges::any_of(entry.pods,
                              [&](const auto& item) { return lives(item.second->meta); });
+}
+
+bool avoids(const JobEntry& entry, const std::string& node) {
+  if (!entry.job) return false;
+  const auto& nodes = entry.job->status.excluded_nodes;
+  return std::ranges::find(nodes, node, &api::ExcludedNode::name) != nodes.end();
 }
 
 // Only for the mutant that waits to see a deleted pod terminate.
@@ -81,7 +88,18 @@ std::vector<JobKey> Cache::apply_signal(const std::string& node,
   std::vector<JobKey> keys;
   for (const auto& [key, entry] : entries_) {
     const auto is_there = [&](const auto& item) { return item.second->node == node; };
-    if (std::ranges::any_of(entry.pods, is_there)) keys.push_back(key);
+    if (std::ranges::any_of(entry.pods, is_there) || avoids(entry, node)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<JobKey> Cache::note_nodes_listed() {
+  if (std::exchange(are_nodes_listed_, true)) return {};
+  std::vector<JobKey> keys;
+  for (const auto& [key, entry] : entries_) {
+    const auto is_going = [&](const auto& item) { return signals_.contains(item.second->node); };
+    const bool avoids_any = entry.job && !entry.job->status.excluded_nodes.empty();
+    if (avoids_any || std::ranges::any_of(entry.pods, is_going)) keys.push_back(key);
   }
   return keys;
 }

@@ -31,9 +31,10 @@ class Cache {
  public:
   // The job whose plan this change may alter; nothing for an object that is none of ours.
   std::optional<JobKey> apply(const Change& change);
-  // The jobs that have pods on this node.
+  // The jobs that have pods on this node, or avoid it.
   std::vector<JobKey> apply_signal(const std::string& node, std::optional<core::NodeSignal> signal);
-  void note_nodes_listed() { are_nodes_listed_ = true; }
+  // The first time: the jobs that what nodes say concerns.
+  std::vector<JobKey> note_nodes_listed();
   const core::NodeSignals* signals() const { return are_nodes_listed_ ? &signals_ : nullptr; }
   const JobEntry* find(const JobKey& key) const;
   const std::map<std::string, int>& jobs_by_phase() const { return jobs_by_phase_; }

@@ -120,7 +120,9 @@ void ControllerLoop::receive(Mail& mail) {
   for (auto& [node, signal] : mail.signals) {
     for (const JobKey& key : cache_.apply_signal(node, std::move(signal))) mark(key);
   }
-  if (mail.are_nodes_listed) cache_.note_nodes_listed();
+  if (mail.are_nodes_listed) {
+    for (const JobKey& key : cache_.note_nodes_listed()) mark(key);
+  }
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     if (!mail.view[kind].empty()) {
       view_[kind] = std::move(mail.view[kind]);

@@ -31,7 +31,7 @@ const char* kind_name(ObjectKind kind);
 // UID is success.
 struct CreateChild {
   ObjectKind kind = ObjectKind::kServiceAccount;
-  int least = 0;  // of a disruption budget: pods that have to stay; 0: all
+  int least = 0;  // of a disruption budget, as api::disruption_budget_of() takes it
   bool operator==(const CreateChild&) const = default;
 };
 

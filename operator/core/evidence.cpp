@@ -64,9 +64,6 @@ void fill_exit(const PodView& pod, Evidence& out) {
   if (failure.message.empty()) failure.message = pod.message;
   const int code = pod.exit_code.value_or(failure.exit_code.value_or(-1));
   const bool is_interrupted = failure.cause == cause::kInterrupted;
-  out.was_told_by_cloud = is_interrupted;
-  // With this code its gang goes on; else the others say that it ends.
-  if (is_interrupted && code == api::kExitDrained) out.has_last_words = false;
   out.is_victim = !is_interrupted && (code == api::kExitRetry || code == api::kExitDrained ||
                                       failure.cause == cause::kVictim);
   if (pod.terminated_reason == "OOMKilled") {
@@ -95,14 +92,29 @@ std::optional<TimePoint> leaves_by(const Pass& pass, const PodView& pod) {
   return may_save ? pod.meta.deletion_time : std::nullopt;
 }
 
+bool is_taken_away(const Failure& failure) {
+  return failure.cause == cause::kDeleted || failure.cause == cause::kEvicted ||
+         failure.cause == cause::kNodeLost;
+}
+
+// A launcher that its cloud told of the end: it leaves a gang that goes on, unless it says by its
+// exit code that the gang ends; it may be deleted, or killed, on the way.
+void use_cloud_word(const PodView& pod, Evidence& out) {
+  const auto word = api::decode_termination(pod.termination_message);
+  if (!word || word->cause != cause::kInterrupted) return;
+  out.was_told_by_cloud = true;
+  out.has_last_words = pod.exit_code == api::kExitRetry;
+  if (!is_taken_away(out.failure)) return;
+  out.failure.cause = cause::kInterrupted;
+  out.failure.message = word->message;
+}
+
 // Whoever deletes pods of a machine that goes, and whatever the reason is called: it is one story.
 void use_signal(const Pass& pass, Evidence& out) {
   Failure& failure = out.failure;
-  const bool is_taken_away = failure.cause == cause::kDeleted || failure.cause == cause::kEvicted ||
-                             failure.cause == cause::kNodeLost;
   const NodeSignal* signal = signal_of(pass, failure.node);
   const api::ExcludedNode* left = left_node(pass, failure.pod, failure.node);
-  if (!is_taken_away || (signal == nullptr && left == nullptr)) return;
+  if (!is_taken_away(failure) || (signal == nullptr && left == nullptr)) return;
   failure.cause = cause::kInterrupted;
   failure.message = signal != nullptr ? signal->what : left->message;
   if (failure.node.empty() && left != nullptr) failure.node = left->name;
@@ -136,6 +148,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   out.failure.pod = pod.meta.name;
   out.failure.pod_uid = pod.meta.uid;
   out.failure.node = pod.node;
+  use_cloud_word(pod, out);
   use_signal(pass, out);
   if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
   // One that was to come in and could not has no gang that ends.

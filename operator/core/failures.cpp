@@ -153,7 +153,11 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
     return loss;
   }
   loss.kind = is_silent ? LossKind::kDisruption : LossKind::kRetry;
-  loss.failure.cause = is_silent ? cause::kNodeLost : cause::kRetry;
+  const bool is_going = signal_of(pass, loss.failure.node) != nullptr ||
+                        left_node(pass, loss.failure.pod, loss.failure.node) != nullptr;
+  loss.failure.cause = !is_silent ? cause::kRetry
+                       : is_going ? cause::kInterrupted
+                                  : cause::kNodeLost;
   return loss;
 }
 

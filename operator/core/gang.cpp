@@ -283,11 +283,12 @@ bool has_begun(const Pass& pass) {
 
 namespace {
 
-// How many pods a drain has to leave: 0: all. A gang that goes on from memory can do without one.
+// How many pods a drain has to leave. A gang that goes on from memory can do without one of
+// several.
 int least_of(const Pass& pass) {
   if (pass.group == nullptr || !pass.group->spec.has_successors) return 0;
   if (may_be_smaller(pass.group->spec)) return pass.group->spec.min_members;
-  return std::max(pass.size() - 1, 0);
+  return pass.size() > 1 ? kAllButOne : 0;
 }
 
 }  // namespace

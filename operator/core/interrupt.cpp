@@ -28,21 +28,27 @@ bool is_staying(const PodView& pod) {
   return !is_terminal(pod) && !is_terminating(pod) && outcome_of(pod) == Outcome::kNone;
 }
 
-// There was no other place for it: it was made when the node was avoided already.
-bool came_knowingly(const Pass& pass, const PodView& pod) {
+// There was no other place for it: it was made when the node was avoided already. Else null.
+const ExcludedNode* came_to(const Pass& pass, const PodView& pod) {
   const auto& nodes = pass.job.status.excluded_nodes;
   const auto known = std::ranges::find(nodes, pod.node, &ExcludedNode::name);
-  return known != nodes.end() && known->time && pod.meta.creation_time > *known->time &&
-         std::ranges::find(known->pods, pod.meta.name) == known->pods.end();
+  const bool is_later = known != nodes.end() && known->time &&
+                        pod.meta.creation_time > *known->time &&
+                        std::ranges::find(known->pods, pod.meta.name) == known->pods.end();
+  return is_later ? &*known : nullptr;
 }
 
 // It works there as long as it can, instead of coming and going.
 bool may_stay(Pass& pass, const PodView& pod, const NodeSignal& signal) {
-  if (!came_knowingly(pass, pod)) return false;
+  const ExcludedNode* known = came_to(pass, pod);
+  if (known == nullptr) return false;
   if (!signal.deadline) return true;
-  const TimePoint last = *signal.deadline - kLastMoment;
+  // Where nobody says when it began, this process may have come later than the signal.
+  const TimePoint deadline =
+      signal.is_exact ? *signal.deadline : *known->time + (*signal.deadline - signal.seen_at);
+  const TimePoint last = deadline - kLastMoment;
   if (pass.now_exact < last) pass.wake(last);
-  return pass.now_exact < last || pass.now_exact > *signal.deadline + kLate;
+  return pass.now_exact < last || pass.now_exact > deadline + kLate;
 }
 
 std::vector<const PodView*> pods_to_leave(Pass& pass) {
@@ -75,6 +81,14 @@ std::string leaving_text(const Pass& pass, const std::vector<const PodView*>& po
   return text + (left ? "; " + std::to_string(left->count()) + " s are left" : "");
 }
 
+// A pod that was told to leave it has its place still: its loss is to be told.
+bool is_awaited(const Pass& pass, const ExcludedNode& node) {
+  return pass.group != nullptr &&
+         std::ranges::any_of(pass.group->spec.pods, [&](const EligiblePod& pod) {
+           return std::ranges::find(node.pods, pod.name) != node.pods.end();
+         });
+}
+
 // A machine that was not taken away after all, or comes back by its old name. What its launchers
 // alone have heard holds for a time, since nobody hears of its end.
 std::string clipped(const std::string& text) {
@@ -88,6 +102,8 @@ std::string clipped(const std::string& text) {
 void forget_returned(Pass& pass) {
   std::erase_if(pass.next.excluded_nodes, [&](const ExcludedNode& node) {
     if (node.cause != cause::kInterrupted || signal_of(pass, node.name) != nullptr) return false;
+    if (is_awaited(pass, node)) return false;
+    if (node.until && pass.now < *node.until) pass.wake(*node.until);
     return node.until ? pass.now >= *node.until : pass.seen.signals != nullptr;
   });
 }

@@ -83,7 +83,8 @@ void decide(Pass& pass) {
   if (has_missed_deadline(pass)) return;
   const auto loss = find_loss(pass);
   // Who is told to leave a gang that ends by itself would be taken for the reason.
-  if (!(loss && loss->has_fault) && leaves_nodes(pass)) return;
+  const bool is_ending = loss && loss->has_fault && !loss->is_leaving;
+  if (!is_ending && leaves_nodes(pass)) return;
   if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});

@@ -78,10 +78,11 @@ void Nodes::drain_one() {
   place_.engine.after(seconds{20}, [&node] { node.is_cordoned = false; });
 }
 
-void Nodes::announce_one(milliseconds notice, bool is_told_inside) {
+void Nodes::announce_one(milliseconds notice, Told told) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   if (!is_reachable(node) || node.is_announced) return;
   node.is_announced = true;
+  const bool is_told_inside = told != Told::kNode;
   place_.api.count_fault(is_told_inside ? "metadata notice" : "node signal");
   place_.engine.trace(node.name + " is to go in " + std::to_string(notice.count()) + " ms" +
                       (is_told_inside ? ", which its launchers hear" : ""));
@@ -97,7 +98,8 @@ void Nodes::announce_one(milliseconds notice, bool is_told_inside) {
       container.worker->interrupt(node.notice,
                                   place_.engine.between(milliseconds{1}, milliseconds{2'000}));
     }
-  } else {
+  }
+  if (told != Told::kLaunchers) {
     node.is_cordoned = place_.engine.random().one_in(2);  // by a taint; conditions do not
     signals_[node.name] = {.what = "condition Going",
                            .deadline = place_.engine.clock().now() + notice};

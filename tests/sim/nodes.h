@@ -42,9 +42,10 @@ class Nodes final : public ApiObserver {
   // that it is gone, so that its pods terminate without an end. Another node takes its place.
   void strand_one(milliseconds time);
   void unstrand();
-  // The cloud says that a machine goes after `notice`: in the node's object, or to the launchers on
-  // it. One in four is not taken away after all.
-  void announce_one(milliseconds notice, bool is_told_inside);
+  // The cloud says that a machine goes after `notice`: in the node's object, to the launchers on
+  // it, or both. One in four is not taken away after all.
+  enum class Told { kNode, kLaunchers, kBoth };
+  void announce_one(milliseconds notice, Told told);
   const core::NodeSignals& signals() const { return signals_; }
   bool is_announced(const std::string& node) const;        // or was a moment ago
   std::function<void(const std::string& node)> on_signal;  // another one, or none any more

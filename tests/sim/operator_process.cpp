@@ -65,8 +65,11 @@ void OperatorProcess::Process::see_nodes() {
   owner.engine_.after(delay, [owner = &owner, life = owner.lives_] {
     if (!owner->process_ || owner->lives_ != life) return;
     for (const auto& [node, signal] : owner->signals()) owner->on_signal(node);
-    owner->process_->inbox->post_nodes_listed();
-    owner->wake();
+    owner->engine_.after(seconds{1}, [owner, life] {  // pages come one by one
+      if (!owner->process_ || owner->lives_ != life) return;
+      owner->process_->inbox->post_nodes_listed();
+      owner->wake();
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/api/codec.h"
+#include "common/api/contract.h"
 #include "operator/core/plan.h"
 #include "tests/sim/oracles.h"
 
@@ -174,7 +175,10 @@ std::optional<api::Failure> Oracles::last_words(const api::EligiblePod& place,
                          job->status.last_failure->cause == words->cause;
   const milliseconds excused = truth_.blind - ended->second.blind;
   const bool is_old = engine_.elapsed() - ended->second.since - excused > kViewBehindMax;
-  if (words->cause == "Interrupted") return std::nullopt;  // its gang may well go on
+  // Its gang goes on, unless the exit code says that it ends.
+  const json::json_pointer code("/status/containerStatuses/0/state/terminated/exitCode");
+  const bool is_ending = pod->contains(code) && pod->at(code) == api::kExitRetry;
+  if (words->cause == "Interrupted" && !is_ending) return std::nullopt;
   return is_blamed || is_old ? std::optional<api::Failure>(*words) : std::nullopt;
 }
 

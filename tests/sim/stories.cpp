@@ -62,7 +62,7 @@ std::vector<Story> all_stories() {
       {"announced",  // a machine goes, and says so a minute before
        [](World& world) {
          start(world, 3);
-         world.nodes.announce_one(seconds{60}, false);
+         world.nodes.announce_one(seconds{60}, Nodes::Told::kNode);
          world.pass(seconds{50});
          world.oracles.i36_nobody_stays(world.nodes);
          world.pass(seconds{30});
@@ -374,8 +374,8 @@ RunResult run_hours(std::uint64_t seed, int hours, bool is_recording) {
     w.every(minutes{10}, [&w] { w.nodes.evict_pod("PreemptionByScheduler"); });
     w.every(minutes{30}, [&w] { w.nodes.drain_one(); });
     w.every(minutes{20}, [&w] {
-      const bool is_told_inside = w.engine.random().one_in(3);
-      w.nodes.announce_one(w.engine.between(seconds{5}, seconds{120}), is_told_inside);
+      const auto told = static_cast<Nodes::Told>(w.engine.random().below(3));
+      w.nodes.announce_one(w.engine.between(seconds{5}, seconds{120}), told);
     });
     w.every(minutes{45}, [&w] {
       w.api.count_fault("API outage");

@@ -171,7 +171,7 @@ void World::inject_node_faults() {
   every(knobs.drain, [this] { nodes.drain_one(); });
   every(knobs.announce, [this] {
     nodes.announce_one(engine.between(milliseconds{5'000}, milliseconds{120'000}),
-                       engine.random().one_in(3));
+                       static_cast<Nodes::Told>(engine.random().below(3)));
   });
   every(knobs.evict, [this] {
     if (engine.random().one_in(2)) return nodes.press_pod();

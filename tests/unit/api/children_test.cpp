@@ -91,6 +91,12 @@ TEST_CASE("children: of an elastic job a drain may evict what it can do without"
   CHECK(budget["spec"]["minAvailable"] == 3);
 }
 
+TEST_CASE("children: of a gang that can replace a worker a drain evicts one at a time", "[api]") {
+  const json budget = disruption_budget_of(samples::observed(samples::torch_job()), kAllButOne);
+  CHECK(budget["spec"]["maxUnavailable"] == 1);
+  CHECK_FALSE(budget["spec"].contains("minAvailable"));
+}
+
 TEST_CASE("children: the WorkerGroup has the job's name and the given spec", "[api]") {
   const WorkerGroupSpec spec = samples::full_group().spec;
   const json object = worker_group_of(samples::observed(samples::torch_job()), spec);

@@ -1,6 +1,7 @@
 // Machines that are about to go: their workers leave them in time, and nothing is counted.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "operator/core/failures.h"
 #include "tests/unit/operator/world.h"
@@ -223,6 +224,8 @@ TEST_CASE("interrupt: as long as nodes are not listed, nothing is forgotten", "[
   world.is_kubelet_on = false;
   announce(world, "node-1");
   world.settle(seconds{1});
+  world.pods.erase("gpt-1-1-0");
+  world.settle(seconds{3});
   world.signals.reset();
   world.settle(seconds{2});
   CHECK(world.job.status.excluded_nodes.size() == 1);
@@ -253,11 +256,58 @@ TEST_CASE("interrupt: a launcher that heard of it leaves by itself, and is repla
   CHECK(world.job.status.excluded_nodes[0].until.has_value());  // no node says when it is over
   world.settle(seconds{60});
   CHECK(world.job.status.excluded_nodes.size() == 1);
-  world.now += std::chrono::minutes{11};
-  world.settle();
+  world.settle(seconds{660});
   CHECK(world.job.status.excluded_nodes.empty());
   CHECK(world.job.status.restarts.counted == 0);
   CHECK(world.broken.empty());
+}
+
+TEST_CASE(
+    "interrupt: who is told by its cloud, and deleted or killed on the way, is replaced all the "
+    "same",
+    "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  const int code = GENERATE(86, 137, 75);
+  api::PodView& pod = world.pod(2);
+  SECTION("by itself") {}
+  SECTION("while it is being deleted") { world.delete_pod(2); }
+  SECTION("while it is evicted") {
+    pod.has_disruption_target = true;
+    pod.disruption_reason = "EvictionByEvictionAPI";
+  }
+  SECTION("while its node shuts down") { pod.reason = "NodeShutdown"; }
+  pod.phase = api::PodPhase::kFailed;
+  pod.is_ready = false;
+  pod.exit_code = code;
+  pod.termination_message =
+      R"({"pawl":2,"failure":{"cause":"Interrupted","message":"AWS takes it back","pod":"gpt-1-2-0",)"
+      R"("podUid":")" +
+      pod.meta.uid + R"(","node":"node-2","rank":2,"attempt":1}})";
+  world.settle(seconds{3});
+  CHECK(world.job.status.last_failure->cause == "Interrupted");
+  CHECK(world.job.status.restarts.counted == 0);
+  REQUIRE(world.job.status.excluded_nodes.size() == 1);
+  CHECK(world.job.status.excluded_nodes[0].name == "node-2");
+  // By 75 its launcher says that the gang ends.
+  CHECK(world.job.status.attempt == (code == 75 ? 2 : 1));
+}
+
+TEST_CASE("interrupt: a node is avoided until the loss of those it was left by is told",
+          "[core][I36]") {
+  World world = spread();
+  world.is_kubelet_on = false;
+  announce(world, "node-1");
+  world.settle(seconds{1});
+  REQUIRE(is_leaving(world, 1));
+  world.signals->clear();  // with the node's object
+  world.settle(seconds{1});
+  CHECK(world.job.status.excluded_nodes.size() == 1);
+  world.pods.erase("gpt-1-1-0");
+  world.settle(seconds{3});
+  CHECK(world.job.status.last_failure->cause == "Interrupted");
+  world.settle(seconds{3});
+  CHECK(world.job.status.excluded_nodes.empty());
 }
 
 TEST_CASE("interrupt: a machine that stays is used again", "[core][I36]") {

@@ -163,6 +163,30 @@ TEST_CASE("signals: only nodes that begin or end to say something are posted", "
   CHECK(inbox->take().signals.empty());
 }
 
+TEST_CASE("signals: a deadline that becomes known later is posted, one that is counted goes on",
+          "[signals]") {
+  FakeClock clock;
+  Log log(clock, [](std::string_view) {});
+  const auto inbox = std::make_shared<Inbox>();
+  const auto table = std::make_shared<const SignalTable>(
+      table_of(R"([{"taint": "going", "noticeSeconds": 60, "deadlineAnnotation": "at"}])"));
+  const kube::InformerEvents events = node_informer_events(table, clock, log, inbox);
+  json going = node_with("spec", "taints", {{"key", "going"}});
+  const TimePoint begin = clock.now();
+  events.on_upsert(going);
+  CHECK(inbox->take().signals.at("n")->deadline == begin + seconds{60});
+  clock.advance(seconds{10});
+  events.on_upsert(going);
+  CHECK(inbox->take().signals.empty());
+  going["metadata"]["annotations"]["at"] = format_time(begin + seconds{30});
+  events.on_upsert(going);
+  const Mail mail = inbox->take();
+  REQUIRE(mail.signals.size() == 1);
+  CHECK(mail.signals.at("n")->deadline == begin + seconds{30});
+  CHECK(mail.signals.at("n")->is_exact);
+  CHECK(mail.signals.at("n")->seen_at == begin);
+}
+
 TEST_CASE("signals: the jobs with pods on the node are looked at again", "[signals][controller]") {
   Cache cache;
   const auto pod_on = [&](const char* name, const char* node) {
@@ -176,9 +200,11 @@ TEST_CASE("signals: the jobs with pods on the node are looked at again", "[signa
   pod_on("a-1-1-0", "n2");
   pod_on("b-1-0-0", "n2");
   CHECK(cache.signals() == nullptr);
-  cache.note_nodes_listed();
   CHECK(cache.apply_signal("n1", core::NodeSignal{.what = "x"}) ==
         std::vector<JobKey>{{"team", "a"}});
+  // Pages come one by one; nobody acts on them before the last.
+  CHECK(cache.note_nodes_listed() == std::vector<JobKey>{{"team", "a"}});
+  CHECK(cache.note_nodes_listed().empty());
   CHECK(cache.apply_signal("n2", core::NodeSignal{.what = "x"}).size() == 2);
   CHECK(cache.signals()->size() == 2);
   CHECK(cache.apply_signal("n1", std::nullopt).size() == 1);
