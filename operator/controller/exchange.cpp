@@ -217,13 +217,18 @@ Outcome Exchange::on_deleted(const Result<Reply>& answer, const std::string& uid
 
 Outcome Exchange::on_orphan(const Result<Reply>& answer, const core::DeleteOrphan& action) {
   if (stage_ == Stage::kDelete) return on_deleted(answer, read_uid_);
+  // What our view still shows is looked at again when the view shows what was read.
+  const bool is_in_view = !action.uid.empty();
+  const bool is_gone =
+      is_code(answer, Code::kNotFound) || (answer && answer->meta.uid != action.uid);
+  if (is_in_view && is_gone) return Done{Written{Kind::kGroup, "", action.uid}};
   if (is_code(answer, Code::kNotFound)) return Done{};
   if (!answer) return Failed{answer.error()};
   const api::ObjectMeta& meta = answer->meta;
   const auto label = meta.labels.find(api::kLabelJobUid);
   const bool is_orphan =
       label != meta.labels.end() && label->second == action.job_uid && meta.owners.empty();
-  if (!is_orphan) return Done{};
+  if (!is_orphan) return is_in_view ? Outcome{wrote(Kind::kGroup, meta)} : Outcome{Done{}};
   read_uid_ = meta.uid;
   return send(kube::delete_request(resource_of(action.kind), context_.ns, action.name,
                                    {.uid = meta.uid, .resource_version = meta.resource_version}),

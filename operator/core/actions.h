@@ -103,6 +103,7 @@ struct ConfirmRecord {
 struct DeleteOrphan {
   ObjectKind kind = ObjectKind::kServiceAccount;
   std::string name, job_uid;
+  std::string uid = {};  // of the WorkerGroup that is seen
   bool operator==(const DeleteOrphan&) const = default;
 };
 

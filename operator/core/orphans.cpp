@@ -34,7 +34,8 @@ Plan plan_orphans(const Orphans& orphans) {
     plan.actions.push_back(DeleteOrphan{kind, api::child_name(orphans.job_name), orphans.job_uid});
   }
   plan.actions.push_back(DeleteOrphan{ObjectKind::kService, orphans.job_name, orphans.job_uid});
-  plan.actions.push_back(DeleteOrphan{ObjectKind::kWorkerGroup, orphans.job_name, orphans.job_uid});
+  plan.actions.push_back(DeleteOrphan{ObjectKind::kWorkerGroup, orphans.job_name, orphans.job_uid,
+                                      orphans.group->meta.uid});
   return plan;
 }
 

@@ -229,6 +229,41 @@ TEST_CASE("controller: what --cascade=orphan leaves is deleted; nobody else's po
   CHECK(status_of(cluster, "other")["phase"] == "Running");
 }
 
+TEST_CASE("controller: an orphan that is gone already is not asked for again and again",
+          "[controller][B03]") {
+  Cluster cluster;
+  cluster.create_job("gpt");
+  cluster.settle(seconds{30});
+  const json job = cluster.get(resources::kTrainingJobs, "gpt");
+  const json group = cluster.get(resources::kWorkerGroups, "gpt");
+  cluster.fault = [](const kube::HttpRequest&) { return Fault::kUnavailable; };
+  cluster.call(kube::delete_request(resources::kTrainingJobs, "team", "gpt",
+                                    {.uid = job["metadata"]["uid"], .propagation = "Orphan"}));
+  for (int i = 0; i < 20; ++i) cluster.step();
+  REQUIRE(cluster.get(resources::kWorkerGroups, "gpt")["metadata"]
+              .value("ownerReferences", json())
+              .empty());
+  cluster.lagging = {Kind::kGroup};
+  SECTION("deleted by somebody else") {
+    cluster.call(kube::delete_request(resources::kWorkerGroups, "team", "gpt",
+                                      {.uid = group["metadata"]["uid"]}));
+  }
+  SECTION("given to somebody else") {
+    cluster.call(
+        kube::merge_patch_request(resources::kWorkerGroups, "team", "gpt",
+                                  {{"metadata", {{"labels", {{"pawl.dev/job-uid", nullptr}}}}}}));
+  }
+  cluster.fault = nullptr;
+  cluster.requests.clear();
+  for (int i = 0; i < 300; ++i) {
+    if (!cluster.step()) cluster.clock.advance(std::chrono::milliseconds{100});
+  }
+  CHECK(cluster.requests["GET workergroups"] > 0);
+  CHECK(cluster.requests["GET workergroups"] < 10);
+  cluster.lagging.clear();
+  cluster.settle(seconds{60});
+}
+
 TEST_CASE("controller: a job of the same name comes up after its predecessor is collected",
           "[controller][B01][A26][H8]") {
   Cluster cluster;
