@@ -18,10 +18,6 @@ bool is_empty_list(const json& term, const char* key) {
   return !term.contains(key) || !term[key].is_array() || term[key].empty();
 }
 
-}  // namespace
-
-namespace {
-
 // The API takes one value in each of them.
 json not_in(const std::string& node) {
   return {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}};

@@ -7,8 +7,8 @@ import json
 import threading
 import time
 
-from lib import install, jobs
-from lib.kube import ROOT, Job, get, kubectl, until
+from lib import install, running
+from lib.kube import ROOT, get, kubectl, until
 
 ALONE = True  # nodes are everybody's
 
@@ -87,14 +87,6 @@ def azure(request, is_told):
     return 404, {}, ""
 
 
-def start(name, namespace, steps, replicas=3):
-    install.shared_volume(namespace)
-    kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(jobs.tiny_gpt(name, steps=steps, replicas=replicas)))
-    job = Job(name, namespace)
-    until("a checkpoint is published", job.checkpoint_step, timeout=90)
-    return job
-
-
 def record_of(job):
     return get("workergroup", job.name, job.namespace)["status"]
 
@@ -121,7 +113,7 @@ def reasons(namespace):
 
 def check_notice(namespace, speak):
     with Cloud(speak) as cloud:
-        job = start("gpt-notice", namespace, steps=2000)
+        job = running.start("gpt-notice", namespace, steps=2000, replicas=3)
         before = record_of(job)
         leader = before["leader"]["uid"]
         victim = next(pod for pod in job.pods() if pod["metadata"]["uid"] != leader)
@@ -155,7 +147,7 @@ def long_metadata_notice_azure(namespace):
 
 
 def test_announced_nodes_are_left(namespace):
-    job = start("gpt-spot", namespace, steps=4000)
+    job = running.start("gpt-spot", namespace, steps=4000, replicas=3)
     budget = until("the disruption controller has seen the gang",
                    lambda: get("pdb", "gpt-spot-pawl-worker", namespace)["status"].get("currentHealthy") == 3 and
                    get("pdb", "gpt-spot-pawl-worker", namespace)["status"])
@@ -194,7 +186,7 @@ def test_announced_nodes_are_left(namespace):
 
 def long_drained_node(namespace):
     """kubectl drain of the node that has most of the workers: one at a time, and the gang goes on in between."""
-    job = start("gpt-drain", namespace, steps=20000)
+    job = running.start("gpt-drain", namespace, steps=200000, replicas=3)
     node = max(("node-a", "node-b"), key=lambda one: len(pods_on(job, one)))
     evicted = pods_on(job, node)
     before = record_of(job)
@@ -214,7 +206,7 @@ def long_drained_node(namespace):
 
 def long_every_signal_is_heard(namespace):
     """Row by row of the chart's table, on one node and the other in turns."""
-    job = start("gpt-signals", namespace, steps=200000)
+    job = running.start("gpt-signals", namespace, steps=200000, replicas=3)
     nodes = ["node-a", "node-b"]
     for number, row in enumerate(json.loads((ROOT / "charts" / "pawl" / "signals.json").read_text())):
         order = nodes[number % 2:] + nodes[:number % 2]

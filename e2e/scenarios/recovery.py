@@ -5,8 +5,8 @@ import os
 import pathlib
 import signal
 
-from lib import install, jobs
-from lib.kube import Job, get, kubectl, until
+from lib import running
+from lib.kube import get, kubectl, until
 
 
 def leader_pod(job):
@@ -14,16 +14,8 @@ def leader_pod(job):
     return next(pod["metadata"]["name"] for pod in job.pods() if pod["metadata"]["uid"] == uid)
 
 
-def start(name, namespace, steps, replicas=2):
-    install.shared_volume(namespace)
-    kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(jobs.tiny_gpt(name, steps=steps, replicas=replicas)))
-    job = Job(name, namespace)
-    until("a checkpoint is published", job.checkpoint_step, timeout=90)
-    return job
-
-
 def test_deleted_pod_is_replaced_in_place(namespace):
-    job = start("gpt-replace", namespace, steps=3000)
+    job = running.start("gpt-replace", namespace, steps=3000)
     leader = leader_pod(job)
     victim = next(pod["metadata"]["name"] for pod in job.pods() if pod["metadata"]["name"] != leader)
     before = get("workergroup", job.name, namespace)["status"]
@@ -57,7 +49,7 @@ def launcher_of(job, pod):
 
 
 def test_killed_leader_is_taken_over(namespace):
-    job = start("gpt-takeover", namespace, steps=4000, replicas=3)
+    job = running.start("gpt-takeover", namespace, steps=4000, replicas=3)
     leader = leader_pod(job)
     before = get("workergroup", job.name, namespace)["status"]
     os.kill(launcher_of(job, leader), signal.SIGKILL)
@@ -75,7 +67,7 @@ def test_killed_leader_is_taken_over(namespace):
 
 
 def test_leader_that_is_told_to_terminate_hands_over(namespace):
-    job = start("gpt-recover", namespace, steps=3000)
+    job = running.start("gpt-recover", namespace, steps=3000)
     before = get("workergroup", job.name, namespace)["status"]
     victim = leader_pod(job)
     kubectl("delete", "pod", victim, "-n", namespace, "--wait=false")
@@ -92,7 +84,7 @@ def test_leader_that_is_told_to_terminate_hands_over(namespace):
 
 
 def test_running_gang_is_scaled(namespace):
-    job = start("gpt-scale", namespace, steps=6000)
+    job = running.start("gpt-scale", namespace, steps=6000)
 
     def members():
         return len(get("workergroup", job.name, namespace)["status"]["members"])

@@ -1,7 +1,6 @@
 #include "operator/controller/signal_table.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <functional>
 #include <iomanip>
