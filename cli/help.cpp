@@ -40,6 +40,7 @@ Exit code: 0; 1 no such job, or the cluster could not be asked; 2 wrong argument
   -f, --follow          go on until the pods end
       --tail N          the last N lines of each pod
 Where the pods are gone, the end of the log that the last failure kept is printed, and standard error says so.
+Of a `pawl run`: --kubeconfig RUN-DIR/kubeconfig while it runs; afterwards the files in RUN-DIR/logs are its logs.
 Exit code: 0; 1 no log to read, or the cluster could not be asked; 2 wrong arguments.
 )",
          true},
@@ -57,8 +58,8 @@ Exit code: 0 all was carried; 3 something was left out; 2 no TrainingJob can be 
       --quiet           only the end of the story
 Exit code: 0 Complete, 1 Failed, 2 wrong file or arguments, 130 interrupted (the job is deleted).
 )"},
-    Verb{"validate", "JOB.yaml",
-         "what the API server would say about the file; \"-\" is standard input", R"(
+    Verb{"validate", "JOB.yaml", "what is wrong with the file; \"-\" is standard input", R"(
+Says what the API server would say and, of a Native job's spec.runtime.config, what the trainer would: one line a problem.
 Exit code: 0 valid, 2 not valid.
 )"},
     Verb{"version", "", "the version", ""},

@@ -18,6 +18,27 @@ std::string place_of(const YAML::Mark& mark) {
   return "line " + std::to_string(mark.line + 1) + ", column " + std::to_string(mark.column + 1);
 }
 
+// What a tab in the indentation leads to depends on what stands before it, and the parser's words
+// for most of it ("illegal map value") do not name the tab.
+bool is_indented_by_tab(const std::string& text, int line) {
+  std::size_t begin = 0;
+  for (; line > 0 && begin != std::string::npos; --line) {
+    begin = text.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  if (line != 0 || begin == std::string::npos) return false;
+  const std::size_t end = text.find_first_not_of(" \t", begin);
+  return text.substr(begin, end - begin).find('\t') != std::string::npos;
+}
+
+std::string describe(const YAML::Exception& error, const std::string& text) {
+  if (is_indented_by_tab(text, error.mark.line)) {
+    return "line " + std::to_string(error.mark.line + 1) +
+           ": is indented by a tab, which YAML does not allow: write spaces";
+  }
+  return place_of(error.mark) + ": " + error.msg;
+}
+
 bool is_one_of(const std::string& text, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return text == word; });
 }
@@ -150,7 +171,7 @@ Result<std::vector<nlohmann::json>> parse_yaml_documents(const std::string& text
       if (!document.is_null()) documents.push_back(std::move(document));
     }
   } catch (const YAML::Exception& error) {
-    return fail(Code::kInvalid, place_of(error.mark) + ": " + error.msg);
+    return fail(Code::kInvalid, describe(error, text));
   }
   return documents;
 }

@@ -31,6 +31,12 @@ bool mentions(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
+// The embedded API of `pawl run` is gone when the run is.
+std::string where_logs_lie(const Place& place) {
+  if (!place.server.starts_with("http://127.0.0.1:")) return "";
+  return "; after the end of a `pawl run` there are the files in logs/, beside its kubeconfig";
+}
+
 std::string where(const Place& place) {
   return place.ns.empty() ? "in all namespaces" : "in namespace " + place.ns;
 }
@@ -69,7 +75,8 @@ std::string explain(const Error& error, const Place& place) {
                "; get a fresh kubeconfig, or choose another with --context";
       }
       return "the API server " + place.server + " cannot be reached (" + message +
-             "): see that the cluster runs and that the kubeconfig's server is right";
+             "): see that the cluster runs and that the kubeconfig's server is right" +
+             where_logs_lie(place);
     case Code::kThrottled:
       return "the API server " + place.server + " is overloaded: try again (" + message + ")";
     default:
@@ -129,7 +136,9 @@ Result<std::vector<nlohmann::json>> Connection::list(const kube::Resource& resou
 
 bool Connection::has_namespace(const std::string& ns) {
   const auto found = call(kube::get_request(kNamespaces, "", ns));
-  return found || found.error().code != Code::kNotFound;
+  // `pawl run` has no namespaces as objects, and says that it does not know the kind.
+  return found || found.error().code != Code::kNotFound ||
+         !mentions(found.error().message, "not found");
 }
 
 }  // namespace pawl::cli

@@ -15,7 +15,8 @@ using nlohmann::json;
 namespace resources = kube::resources;
 
 const kube::Resource kNodes{"", "v1", "nodes", "Node", false};
-constexpr std::size_t kNodesMax = 8;  // a page names no more
+constexpr std::size_t kNodesMax = 8;      // a page names no more
+constexpr std::size_t kJobsNamedMax = 8;  // in one sentence
 
 // Old and new writers of events put the time in different places.
 TimePoint event_time(const json& event) {
@@ -43,16 +44,31 @@ void note(JobSnapshot& snapshot, const char* what, const Error& error) {
   snapshot.unread.push_back(std::string(what) + ": " + error.message);
 }
 
-// No job of this name: where else might it be?
+// "; there are a, b and 3 more"
+std::string jobs_text(const std::vector<json>& jobs) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(jobs.size(), kJobsNamedMax); ++i) {
+    text += (text.empty() ? "" : ", ") + text_at(jobs[i].value("metadata", json::object()), "name");
+  }
+  if (jobs.size() > kJobsNamedMax)
+    text += " and " + std::to_string(jobs.size() - kJobsNamedMax) + " more";
+  if (jobs.empty()) return ", nor any other";
+  return (jobs.size() == 1 ? "; there is " : "; there are ") + text;
+}
+
+// No job of this name: where else might it be, and what might have been meant?
 std::string missing_text(Connection& connection, const std::string& name) {
   const std::string& ns = connection.ns();
   if (!connection.has_namespace(ns)) return "there is no namespace " + ns + ": correct -n";
   std::string text = "no TrainingJob " + name + " in namespace " + ns;
   const auto elsewhere = connection.list(resources::kTrainingJobs, "", "", "metadata.name=" + name);
-  if (!elsewhere || elsewhere->empty()) return text + ": `pawl status` lists what there is";
-  const std::string other =
-      text_at(elsewhere->front().value("metadata", json::object()), "namespace");
-  return text + "; there is one in namespace " + other + ": add -n " + other;
+  if (elsewhere && !elsewhere->empty()) {
+    const std::string other =
+        text_at(elsewhere->front().value("metadata", json::object()), "namespace");
+    return text + "; there is one in namespace " + other + ": add -n " + other;
+  }
+  const auto others = connection.list(resources::kTrainingJobs, ns);
+  return text + (others ? jobs_text(*others) : ": `pawl status` lists what there is");
 }
 
 Status read_workers(Connection& connection, JobSnapshot& snapshot, RawSnapshot* raw) {

@@ -90,6 +90,57 @@ void set_processes(Pod& pod, const json& value, const std::string& field) {
                       "set spec.processesPerWorker to the number of processes of a pod");
 }
 
+// As torchrun decides: its option, then what the other operator told it.
+void set_torchrun_processes(Pod& pod, const std::string& option) {
+  const std::string field = pod.path + ".command";
+  if (!option.empty()) return set_processes(pod, option, field);
+  const PodRules& rules = pod.rules;
+  if (!rules.processes.is_null()) return set_processes(pod, rules.processes, rules.processes_field);
+  if (!rules.torchrun_default.is_null()) set_processes(pod, rules.torchrun_default, field);
+}
+
+// The processes that the script's torchrun starts, where that can be told from the script.
+void carry_script_processes(Pod& pod, const std::vector<std::string>& words) {
+  const std::string field = pod.path + ".command";
+  const auto leave_out = [&](const std::string& why) {
+    pod.draft.spec["processesPerWorker"] = 1;
+    pod.draft.leave_out(
+        field, why, "set spec.processesPerWorker to the number of processes of a pod; it is 1 now");
+  };
+  std::set<std::string> options;
+  bool is_clear = true;
+  for (const std::string& word : words) {
+    if (!mentions_torchrun(word)) continue;
+    const std::vector<Torchrun> found = torchruns_in(word);
+    is_clear &= !found.empty();
+    for (const Torchrun& torchrun : found) {
+      is_clear &= torchrun.unknown.empty();
+      options.insert(torchrun.processes);
+    }
+  }
+  // What the other operator sets by nprocPerNode.
+  for (const char* name : {"$PET_NPROC_PER_NODE", "${PET_NPROC_PER_NODE}"}) {
+    if (options.erase(name) > 0) options.insert("");
+  }
+  const bool has_option = std::ranges::any_of(words, [](const std::string& word) {
+    return contains(word, "nproc-per-node") || contains(word, "nproc_per_node");
+  });
+  if (has_option && (!is_clear || options.size() > 1)) {
+    return leave_out("how many processes the script's torchrun starts cannot be told for certain");
+  }
+  const std::string option = has_option && !options.empty() ? *options.begin() : "";
+  if (option.find_first_of("$`") != std::string::npos) {
+    return leave_out("the value of --nproc-per-node=" + option +
+                     " in the script is known only when it runs");
+  }
+  set_torchrun_processes(pod, option);
+  if (option.empty() || !pod.draft.spec.contains("processesPerWorker")) return;
+  const json& carried = pod.draft.spec["processesPerWorker"];
+  pod.draft.change(field, "the script's torchrun has --nproc-per-node=" + option,
+                   "processesPerWorker is " +
+                       (carried.is_string() ? carried.get<std::string>() : carried.dump()));
+}
+
 void say_script(Pod& pod) {
   pod.draft.leave_out(
       pod.path + ".command",
@@ -117,13 +168,7 @@ void take_out_torchrun(Pod& pod, const Torchrun& torchrun) {
     pod.draft.leave_out(field, "torch.distributed.launch gave the program --local-rank",
                         "read LOCAL_RANK from the environment");
   }
-  if (!torchrun.processes.empty()) {
-    set_processes(pod, torchrun.processes, field);
-  } else if (!pod.rules.processes.is_null()) {
-    set_processes(pod, pod.rules.processes, pod.rules.processes_field);
-  } else if (!pod.rules.torchrun_default.is_null()) {
-    set_processes(pod, pod.rules.torchrun_default, field);
-  }
+  set_torchrun_processes(pod, torchrun.processes);
 }
 
 void fit_command(Pod& pod) {
@@ -137,14 +182,14 @@ void fit_command(Pod& pod) {
   const std::vector<std::string> arguments = words_of(pod.container, "args");
   words.insert(words.end(), arguments.begin(), arguments.end());
   if (const auto torchrun = take_apart(words)) return take_out_torchrun(pod, *torchrun);
-  const bool is_script = std::ranges::any_of(words, mentions_torchrun);
-  if (is_script) say_script(pod);
-  const bool is_known = is_script && !pod.rules.processes.is_null();
-  if (is_known) return set_processes(pod, pod.rules.processes, pod.rules.processes_field);
+  if (std::ranges::any_of(words, mentions_torchrun)) {
+    say_script(pod);
+    return carry_script_processes(pod, words);
+  }
   // Where nobody starts more, the command is one process of the gang, however many GPUs it uses.
   pod.draft.spec["processesPerWorker"] = 1;
   const json& processes = pod.rules.processes;
-  if (processes.is_null() || processes == 1 || processes == "1" || is_script) return;
+  if (processes.is_null() || processes == 1 || processes == "1") return;
   pod.draft.change(pod.rules.processes_field, "the command starts one process and no torchrun",
                    "processesPerWorker is 1; raise it if the launcher is to start more");
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 
 namespace pawl::cli::convert {
 namespace {
@@ -64,6 +66,67 @@ std::size_t head_of(const std::vector<std::string>& words, std::vector<std::stri
   return i + 2;
 }
 
+// Copies a quoted part to `word`; returns the place of its closing quote.
+std::size_t take_quoted(const std::string& script, std::size_t i, std::string& word) {
+  const char quote = script[i++];
+  for (; i < script.size() && script[i] != quote; ++i) {
+    if (quote == '"' && script[i] == '\\' && i + 1 < script.size()) ++i;
+    word += script[i];
+  }
+  return i;
+}
+
+// Copies $(…) or `…` as it stands; returns the place of its last character.
+std::size_t take_substitution(const std::string& script, std::size_t i, std::string& word) {
+  const bool has_parentheses = script[i] == '$';
+  int depth = 0;
+  for (const std::size_t first = i; i < script.size(); ++i) {
+    word += script[i];
+    if (script[i] == '(') ++depth;
+    const bool is_last =
+        has_parentheses ? script[i] == ')' && --depth == 0 : script[i] == '`' && i > first;
+    if (is_last) break;
+  }
+  return i;
+}
+
+// The commands of a script as words, near enough to the shell for what starts a program: quotes are
+// taken off, comments and escaped line ends left out, nothing is filled in.
+std::vector<std::vector<std::string>> commands_of(const std::string& script) {
+  constexpr std::string_view kBlanks = " \t\r", kSeparators = "\n;&|()";
+  std::vector<std::vector<std::string>> commands(1);
+  std::string word;
+  bool has_word = false;
+  const auto end_word = [&] {
+    if (std::exchange(has_word, false)) commands.back().push_back(std::exchange(word, {}));
+  };
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    const char c = script[i];
+    if (kBlanks.find(c) != kBlanks.npos) {
+      end_word();
+    } else if (kSeparators.find(c) != kSeparators.npos) {
+      end_word();
+      commands.emplace_back();
+    } else if (c == '#' && !has_word) {
+      i = std::min(script.find('\n', i), script.size()) - 1;
+    } else if (c == '\\' && script.compare(i, 2, "\\\n") == 0) {
+      ++i;
+    } else {
+      has_word = true;
+      if (c == '\'' || c == '"') {
+        i = take_quoted(script, i, word);
+      } else if (c == '`' || script.compare(i, 2, "$(") == 0) {
+        i = take_substitution(script, i, word);
+      } else {
+        if (c == '\\' && i + 1 < script.size()) ++i;
+        word += script[i];
+      }
+    }
+  }
+  end_word();
+  return commands;
+}
+
 }  // namespace
 
 std::optional<Torchrun> take_apart(const std::vector<std::string>& words) {
@@ -100,6 +163,20 @@ std::optional<Torchrun> take_apart(const std::vector<std::string>& words) {
   out.command.insert(out.command.end(), words.begin() + static_cast<std::ptrdiff_t>(i),
                      words.end());
   return out;
+}
+
+std::vector<Torchrun> torchruns_in(const std::string& script) {
+  std::vector<Torchrun> found;
+  for (const auto& command : commands_of(script)) {
+    // Behind `exec`, `then`, `NAME=value` and the like.
+    for (auto word = command.begin(); word != command.end(); ++word) {
+      auto torchrun = take_apart(std::vector<std::string>(word, command.end()));
+      if (!torchrun) continue;
+      found.push_back(std::move(*torchrun));
+      break;
+    }
+  }
+  return found;
 }
 
 bool mentions_torchrun(const std::string& text) {

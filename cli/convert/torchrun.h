@@ -18,6 +18,9 @@ struct Torchrun {
 
 // Nothing if the words do not start torchrun.
 std::optional<Torchrun> take_apart(const std::vector<std::string>& words);
+// Each command of a shell script that starts torchrun. What only the shell knows ($NAME, $(…))
+// stands as written.
+std::vector<Torchrun> torchruns_in(const std::string& script);
 // Whether the text mentions torchrun, as in a shell script.
 bool mentions_torchrun(const std::string& text);
 

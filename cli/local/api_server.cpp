@@ -134,6 +134,11 @@ class ApiServer::Impl {
     pods_.erase(pod_uid);
   }
 
+  void serve_logs(LogHandler handler) {
+    const std::lock_guard lock{logs_mutex_};
+    logs_ = std::move(handler);
+  }
+
  private:
   bool is_user(const std::string& authorization) const {
     const std::string expected = std::string{kBearer} + user_token_;
@@ -144,7 +149,16 @@ class ApiServer::Impl {
   void serve_user(const http::Request& request, const http::Reply& reply) {
     const auto method = method_of(request.method);
     if (!method) return reply.respond(http_response(response_of(unknown_path())));
+    if (*method == kube::Method::kGet && serve_log(request.target, reply)) return;
     forward(request, *method, reply);
+  }
+
+  bool serve_log(const std::string& path, const http::Reply& reply) {
+    const auto target = parse_target(path);
+    if (!target || target->kind->plural != "pods" || target->subresource != "log") return false;
+    const std::lock_guard lock{logs_mutex_};
+    if (logs_) logs_(*target, reply);
+    return static_cast<bool>(logs_);
   }
 
   void forward(const http::Request& request, kube::Method method, const http::Reply& reply) {
@@ -201,6 +215,8 @@ class ApiServer::Impl {
   const Clock& clock_;
   std::mutex mutex_;  // guards pods_
   std::map<std::string, PodIdentity> pods_;
+  std::mutex logs_mutex_;  // guards logs_, while it is called too
+  LogHandler logs_;
   const std::string user_token_ = os::random_hex(32);
   std::unique_ptr<http::Server> server_;  // last: its thread uses the rest
 };
@@ -220,5 +236,6 @@ std::string ApiServer::url() const { return "http://127.0.0.1:" + std::to_string
 const std::string& ApiServer::user_token() const { return impl_->user_token(); }
 void ApiServer::admit(const PodIdentity& pod) { impl_->admit(pod); }
 void ApiServer::dismiss(const std::string& pod_uid) { impl_->dismiss(pod_uid); }
+void ApiServer::serve_logs(LogHandler handler) { impl_->serve_logs(std::move(handler)); }
 
 }  // namespace pawl::local

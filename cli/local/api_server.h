@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,13 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
+namespace pawl::http {
+struct Reply;
+}
+
 namespace pawl::local {
+
+struct ApiTarget;
 
 struct PodIdentity {
   std::string ns, pod_name, pod_uid, service_account;
@@ -33,6 +40,10 @@ class ApiServer {
   // exists.
   void admit(const PodIdentity& pod);
   void dismiss(const std::string& pod_uid);
+  // The kubelet's part, without which there are no logs: answers GET …/pods/NAME/log, on the
+  // server's thread. After serve_logs(nullptr) it is not called any more.
+  using LogHandler = std::function<void(const ApiTarget&, const http::Reply&)>;
+  void serve_logs(LogHandler handler);
 
  private:
   class Impl;

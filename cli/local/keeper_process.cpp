@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/local/processes.h"
 #include "common/api/contract.h"
 #include "common/base/json.h"
 #include "common/os/process.h"
+#include "common/os/processes.h"
 #include "common/os/seqpacket.h"
 
 namespace pawl::local {
@@ -163,7 +163,7 @@ class KeeperProcess {
     std::set<pid_t> ended;  // none is reaped in here, so each keeps its number
     for (int round = 0; round < kKillRounds; ++round) {
       bool is_clean = true;
-      for (const ProcessInfo& info : descendants_of(::getpid())) {
+      for (const os::ProcessInfo& info : os::descendants_of(::getpid())) {
         if (info.pid == main) continue;
         if (info.is_zombie) {
           // It may have forked after /proc was listed: what it left is in the next list.
@@ -171,7 +171,7 @@ class KeeperProcess {
           continue;
         }
         const auto is_ours =
-            info.session == main ? std::optional{true} : has_environment(info.pid, mark);
+            info.session == main ? std::optional{true} : os::has_environment(info.pid, mark);
         if (is_ours == false) continue;
         is_clean = false;  // also where it cannot be said yet whose it is
         if (is_ours == true) ::kill(info.pid, SIGKILL);
@@ -208,7 +208,7 @@ class KeeperProcess {
 
   [[noreturn]] void end() {
     while (true) {
-      for (const ProcessInfo& info : descendants_of(::getpid())) ::kill(info.pid, SIGKILL);
+      for (const os::ProcessInfo& info : os::descendants_of(::getpid())) ::kill(info.pid, SIGKILL);
       // Orphans come to us as their parents die; no child left means nothing left.
       const pid_t pid = ::waitpid(-1, nullptr, 0);
       if (pid < 0 && errno == ECHILD) ::_exit(0);

@@ -3,6 +3,7 @@
 #include "cli/local/api_objects.h"
 #include "cli/local/pod_process.h"
 #include "common/base/json.h"
+#include "common/kube/requests.h"
 
 namespace pawl::local {
 namespace {
@@ -63,6 +64,19 @@ nlohmann::json pod_status_patch(const nlohmann::json& pod, const ProcessFacts& f
               condition("ContainersReady", is_ready, facts.ready_since, why_not),
               condition("Ready", is_ready, facts.ready_since, why_not)}},
             {"containerStatuses", {container_status}}}}};
+}
+
+kube::HttpRequest binding_of(const nlohmann::json& pod, const std::string& node_name) {
+  const std::string name = meta_text(pod, "name");
+  kube::HttpRequest request;
+  request.method = kube::Method::kPost;
+  request.target =
+      kube::path_of(kube::resources::kPods, meta_text(pod, "namespace"), name, "binding");
+  request.content_type = "application/json";
+  request.body = nlohmann::json{{"metadata", {{"name", name}, {"uid", meta_text(pod, "uid")}}},
+                                {"target", {{"name", node_name}}}}
+                     .dump();
+  return request;
 }
 
 }  // namespace pawl::local

@@ -1,4 +1,5 @@
-// A pod's status as a kubelet writes it, from what the process node knows of it. Pure.
+// What the process node writes about a pod: its status as a kubelet does, its binding as the
+// scheduler does. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/kube/transport.h"
 
 namespace pawl::local {
 
@@ -21,5 +23,6 @@ struct ProcessFacts {
 
 // {status: …} for a merge patch of the status subresource. Lists are whole.
 nlohmann::json pod_status_patch(const nlohmann::json& pod, const ProcessFacts& facts);
+kube::HttpRequest binding_of(const nlohmann::json& pod, const std::string& node_name);
 
 }  // namespace pawl::local

@@ -14,6 +14,7 @@
 #include "cli/local/api_objects.h"
 #include "cli/local/health_probe.h"
 #include "cli/local/node_files.h"
+#include "cli/local/pod_logs.h"
 #include "cli/local/pod_process.h"
 #include "cli/local/pod_setup.h"
 #include "cli/local/pod_status.h"
@@ -28,6 +29,7 @@ namespace {
 using kube::resources::kPods;
 
 constexpr std::chrono::milliseconds kIdleTick{1000};
+constexpr std::chrono::milliseconds kFollowTick{200};  // while somebody follows a log
 constexpr std::chrono::milliseconds kProbeTimeout{1000};
 constexpr std::size_t kTerminationBytesMax = 4096;
 constexpr int kExitCannotStart = 128;  // as the container runtimes say it
@@ -62,19 +64,25 @@ class ProcessNode::Impl {
       : base_(base),
         options_(std::move(options)),
         setup_(base_, options_),
+        logs_([this](const std::string& pod_name) { return log_file(pod_name); }),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         watcher_(
             std::make_unique<StoreWatcher>(base.transport, kPods,
                                            [this](const std::string& type, nlohmann::json pod) {
                                              post(type == "DELETED", std::move(pod));
                                            })),
-        thread_([this] { run(); }) {}
+        thread_([this] { run(); }) {
+    base_.server.serve_logs(
+        [this](const ApiTarget& target, const http::Reply& reply) { logs_.serve(target, reply); });
+  }
 
   ~Impl() {
+    base_.server.serve_logs(nullptr);
     watcher_.reset();
     is_stopping_ = true;
     wake();
     thread_.join();
+    logs_.feed([](const std::string&) { return true; });
   }
 
   std::optional<pid_t> pid_of(const std::string& pod_name) const {
@@ -123,6 +131,7 @@ class ProcessNode::Impl {
         }
         renew_tokens(pod, now);
       }
+      logs_.feed([this](const std::string& pod_name) { return has_ended(pod_name); });
       std::erase_if(pods_, [](const auto& entry) {
         return entry.second.is_removed && entry.second.step != Step::kRunning &&
                entry.second.step != Step::kStarting;
@@ -134,7 +143,7 @@ class ProcessNode::Impl {
     const SteadyPoint now = base_.clock.steady_now();
     std::vector<pollfd> waiting = {{wake_.get(), POLLIN, 0}};
     if (is_able_) waiting.push_back({base_.keeper.event_fd(), POLLIN, 0});
-    int timeout = static_cast<int>(kIdleTick.count());
+    int timeout = static_cast<int>((logs_.has_followers() ? kFollowTick : kIdleTick).count());
     for (const auto& [uid, pod] : pods_) {
       if (pod.step != Step::kRunning) continue;
       timeout = std::min(timeout, milliseconds_until(pod.kill_at, now));
@@ -169,22 +178,20 @@ class ProcessNode::Impl {
     }
   }
 
+  bool has_ended(const std::string& pod_name) const {
+    return std::ranges::none_of(pods_, [&](const auto& entry) {
+      return entry.second.step != Step::kEnded &&
+             meta_text(entry.second.object, "name") == pod_name;
+    });
+  }
+
   // Level-triggered: what the object says now, and how far we are.
   void reconcile(const std::string& uid, Pod& pod) {
     const bool is_bound = !text_of(pod.object.at("spec"), "nodeName").empty();
     if (is_deleting(pod.object)) return terminate(uid, pod);
     if (!is_bound && pod.step == Step::kNew) {
       pod.step = Step::kBinding;
-      kube::HttpRequest request;
-      request.method = kube::Method::kPost;
-      request.target = kube::path_of(kPods, meta_text(pod.object, "namespace"),
-                                     meta_text(pod.object, "name"), "binding");
-      request.content_type = "application/json";
-      request.body =
-          nlohmann::json{{"metadata", {{"name", meta_text(pod.object, "name")}, {"uid", uid}}},
-                         {"target", {{"name", options_.node_name}}}}
-              .dump();
-      return send("bind_pod", std::move(request));
+      return send("bind_pod", binding_of(pod.object, options_.node_name));
     }
     if (is_bound && (pod.step == Step::kNew || pod.step == Step::kBinding)) start(uid, pod);
   }
@@ -365,6 +372,7 @@ class ProcessNode::Impl {
   const ProcessNodeOptions options_;
   std::map<std::string, Pod> pods_;  // by UID; the thread's
   PodSetup setup_;                   // the thread's
+  PodLogs logs_;                     // the thread's and the server's
   os::Fd wake_;
   mutable std::mutex mutex_;  // guards inbox_ and pids_
   std::deque<Event> inbox_;

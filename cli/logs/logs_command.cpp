@@ -1,4 +1,5 @@
 #include <condition_variable>
+#include <filesystem>
 #include <iostream>
 #include <mutex>
 
@@ -141,6 +142,15 @@ Result<LogOptions> parse_options(const Arguments& arguments) {
   return options;
 }
 
+// The folder of a `pawl run` is no job, but who has one has its logs at hand.
+std::string about_folder(const std::string& word) {
+  std::error_code error;
+  if (!std::filesystem::exists(word + "/kubeconfig", error)) return "";
+  return "logs: " + word +
+         " is a folder; while it runs, name the job: `pawl logs JOB --kubeconfig " + word +
+         "/kubeconfig`; afterwards read the files in " + word + "/logs";
+}
+
 }  // namespace
 
 int logs_command(const std::vector<std::string>& given) {
@@ -154,6 +164,8 @@ int logs_command(const std::vector<std::string>& given) {
   if (!arguments) return complain(arguments.error(), kExitUsage);
   const auto options = parse_options(*arguments);
   if (!options) return complain(options.error(), kExitUsage);
+  if (const std::string why = about_folder(arguments->words().front()); !why.empty())
+    return complain({Code::kInvalid, why}, kExitUsage);
   const RealClock clock;
   auto connection = Connection::open(*arguments, clock);
   if (!connection) return complain(connection.error(), kExitNotFound);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "cli/local/processes.h"
 #include "common/api/children.h"
+#include "common/os/processes.h"
 
 namespace pawl::cli {
 namespace {
@@ -33,10 +33,10 @@ std::optional<std::string> strike(const Chaos& chaos, const Observer& observer,
   // Processes that speak the channel learn their rank from it; LOCAL_RANK they all have.
   const int local_rank = chaos.rank % api::processes_per_worker(*observer.job());
   const std::string mark = "LOCAL_RANK=" + std::to_string(local_rank);
-  const auto processes = local::descendants_of(*launcher);
+  const auto processes = os::descendants_of(*launcher);
   const auto victim =
-      std::find_if(processes.begin(), processes.end(), [&](const local::ProcessInfo& info) {
-        return info.parent == *launcher && local::has_environment(info.pid, mark) == true;
+      std::find_if(processes.begin(), processes.end(), [&](const os::ProcessInfo& info) {
+        return info.parent == *launcher && os::has_environment(info.pid, mark) == true;
       });
   if (victim == processes.end() || ::kill(victim->pid, SIGKILL) != 0) return std::nullopt;
   return "! chaos: kill -9 of rank " + std::to_string(chaos.rank) + " (process " +

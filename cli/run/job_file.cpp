@@ -7,10 +7,12 @@
 #include <iostream>
 #include <sstream>
 
+#include "cli/local/pod_process.h"
 #include "cli/yaml_json.h"
 #include "common/api/contract.h"
 #include "common/api/validate.h"
 #include "common/base/json.h"
+#include "trainer-runtime/include/pawl/config.h"
 
 namespace pawl::cli {
 namespace {
@@ -55,6 +57,26 @@ void fit_checkpoint(nlohmann::json& job, const std::string& run_folder,
   *uri = local;
   notices.push_back("checkpoint.uri " + text +
                     " cannot be written on this machine: checkpoints go to " + local);
+}
+
+// Whether the worker starts a program of its own in the place of our trainer.
+bool has_own_program(const nlohmann::json& job) {
+  const nlohmann::json::json_pointer pod{"/spec/template"};
+  const nlohmann::json::json_pointer containers{"/spec/template/spec/containers"};
+  if (!job.contains(containers) || job[containers].empty()) return false;
+  const nlohmann::json& worker = local::worker_container(job[pod]);
+  return worker.contains("command") || worker.contains("args");
+}
+
+// What the trainer would say of its configuration after the pods have started. It is the trainer's
+// own code that looks; the API server knows nothing of it.
+std::string trainer_problem(const nlohmann::json& job) {
+  const nlohmann::json::json_pointer kind{"/spec/runtime/kind"}, config{"/spec/runtime/config"};
+  if (job.value(kind, nlohmann::json()) != "Native" || has_own_program(job)) return "";
+  const std::string text = job.value(config, nlohmann::json::object())
+                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const auto read = parse_config(text);
+  return read ? "" : "spec.runtime.config: " + read.error().message;
 }
 
 Status fit_texts(nlohmann::json& job, const std::vector<std::string>& texts) {
@@ -143,6 +165,9 @@ std::vector<std::string> problems_of(const nlohmann::json& job) {
   for (const api::FieldError& error : api::validate_training_job(job)) {
     problems.push_back(error.field.empty() ? error.message : error.field + ": " + error.message);
   }
+  if (!problems.empty()) return problems;  // below, types may be relied on
+  if (const std::string problem = trainer_problem(job); !problem.empty())
+    problems.push_back(problem);
   return problems;
 }
 

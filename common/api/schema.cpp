@@ -8,6 +8,7 @@
 
 #include "common/api/json_fields.h"
 #include "common/api/schema_scalar.h"
+#include "common/base/nearest.h"
 
 namespace pawl::api {
 
@@ -61,9 +62,37 @@ bool has_type(const json& node, const json& value) {
   return type != "number" || value.is_number();
 }
 
-void unknown_field(const std::string& path, std::vector<FieldError>& errors) {
-  errors.push_back({path, "unknown field: remove it or correct its spelling"});
+void unknown_field(const std::string& path, const std::string& name,
+                   const std::vector<std::string>& known, std::vector<FieldError>& errors) {
+  const std::string meant = likely_meant(name, known);
+  errors.push_back({child_path(path, name), meant.empty()
+                                                ? "unknown field: remove it or correct its spelling"
+                                                : "unknown field; did you mean " + meant + "?"});
 }
+
+std::vector<std::string> property_names(const json& node) {
+  std::vector<std::string> names;
+  const json properties = node.value("properties", json::object());
+  for (const auto& [name, property] : properties.items()) names.push_back(name);
+  return names;
+}
+
+// The fields of metadata.k8s.io's ObjectMeta, which no CRD describes.
+constexpr std::array<std::string_view, 15> kMetadataNames{"annotations",
+                                                          "creationTimestamp",
+                                                          "deletionGracePeriodSeconds",
+                                                          "deletionTimestamp",
+                                                          "finalizers",
+                                                          "generateName",
+                                                          "generation",
+                                                          "labels",
+                                                          "managedFields",
+                                                          "name",
+                                                          "namespace",
+                                                          "ownerReferences",
+                                                          "resourceVersion",
+                                                          "selfLink",
+                                                          "uid"};
 
 // Labels and annotations: texts by name.
 void check_texts(const std::string& path, const json& value, std::vector<FieldError>& errors) {
@@ -81,24 +110,8 @@ void check_texts(const std::string& path, const json& value, std::vector<FieldEr
 
 }  // namespace
 
-// The fields of metadata.k8s.io's ObjectMeta, which no CRD describes.
 bool Schema::is_metadata_field(std::string_view name) {
-  constexpr std::array<std::string_view, 15> kNames{"annotations",
-                                                    "creationTimestamp",
-                                                    "deletionGracePeriodSeconds",
-                                                    "deletionTimestamp",
-                                                    "finalizers",
-                                                    "generateName",
-                                                    "generation",
-                                                    "labels",
-                                                    "managedFields",
-                                                    "name",
-                                                    "namespace",
-                                                    "ownerReferences",
-                                                    "resourceVersion",
-                                                    "selfLink",
-                                                    "uid"};
-  return std::ranges::find(kNames, name) != kNames.end();
+  return std::ranges::find(kMetadataNames, name) != kMetadataNames.end();
 }
 
 Schema::Schema(const char* kind) : table_(parse_json(kSchemaTable)), kind_(kind) {}
@@ -148,8 +161,9 @@ std::vector<FieldError> Schema::unknown_fields(const json& object) const {
   Errors errors;
   check_unknown(table_[kind_], object, "", errors);
   if (object.contains("metadata") && object["metadata"].is_object()) {
+    const std::vector<std::string> known(kMetadataNames.begin(), kMetadataNames.end());
     for (const auto& [name, value] : object["metadata"].items()) {
-      if (!is_metadata_field(name)) unknown_field("metadata." + name, errors);
+      if (!is_metadata_field(name)) unknown_field("metadata", name, known, errors);
     }
   }
   return errors;
@@ -171,7 +185,7 @@ void Schema::check_unknown(const json& reference, const json& value, const std::
     } else if (node.contains("properties") && node["properties"].contains(name)) {
       check_unknown(node["properties"][name], child, child_path(path, name), errors);
     } else if (!keeps_unknown) {
-      unknown_field(child_path(path, name), errors);
+      unknown_field(path, name, property_names(node), errors);
     }
   }
 }

@@ -7,7 +7,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/json.h"
-#include "trainer-runtime/config/nearest.h"
+#include "common/base/nearest.h"
 
 namespace pawl {
 namespace {

@@ -102,6 +102,7 @@ TEST_CASE("api_server: every other verb, object and subresource is forbidden", "
       {Method::kPatch, std::string{kJobs} + "/mine/status", status},
       {Method::kGet, std::string{kPods} + "/mine-1-0-0", nullptr},
       {Method::kDelete, std::string{kPods} + "/mine-1-0-0", nullptr},
+      {Method::kGet, std::string{kPods} + "/mine-1-0-0/log", nullptr},
       {Method::kGet, "/api/v1/namespaces/default/secrets", nullptr},
       {Method::kGet, "/api/v1/nodes", nullptr},
       {Method::kPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",

@@ -3,8 +3,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
 #include <fstream>
+#include <future>
 #include <sstream>
 
+#include "common/kube/cpprest_transport.h"
 #include "tests/integration/cli/local_fixture.h"
 
 using namespace pawl;
@@ -129,6 +131,52 @@ TEST_CASE("process_node: a deleted pod gets SIGTERM, its grace, then SIGKILL", "
               .status == 200);
   CHECK(node.view.wait("stubborn", [](const json& pod) { return pod.is_null(); }).is_null());
   CHECK(::kill(*pid, 0) != 0);
+}
+
+TEST_CASE("process_node: logs are read, cut and followed as from a kubelet", "[cli]") {
+  Node node;
+  const std::string ready = node.folder.file("ready"), go = node.folder.file("go");
+  REQUIRE(::mkfifo(ready.c_str(), 0600) == 0);
+  REQUIRE(::mkfifo(go.c_str(), 0600) == 0);
+  node.create("talker",
+              "echo one; echo two; echo > " + ready + "; read line < " + go + "; echo three");
+  std::string line;
+  std::getline(std::ifstream{ready}, line);
+  kube::ClusterConfig config;
+  config.server = node.api.server->url();
+  config.token = node.api.server->user_token();
+  const auto user = kube::make_transport(config, node.clock, {"test/0", 4}).value();
+  const auto request = [](const std::string& path) {
+    kube::HttpRequest log;
+    log.target = std::string{kPods} + "/" + path;
+    return log;
+  };
+  const auto get = [&](const std::string& path) {
+    return kube::send_and_wait(*user, request(path)).value();
+  };
+  CHECK(get("talker/log?container=worker").body == "one\ntwo\n");
+  CHECK(get("talker/log?tailLines=1").body == "two\n");
+  CHECK(get("talker/log?tailLines=0").body.empty());
+  CHECK(get("talker/log?tailLines=9").body == "one\ntwo\n");
+  CHECK(get("talker/log?tailLines=x").status == 400);
+  CHECK(get("nobody/log").status == 400);
+  std::ofstream{node.folder.file("secret.log")} << "secret";
+  CHECK(get("..%2Fsecret/log").status == 400);
+
+  std::promise<void> begun, ended;
+  std::string seen;  // written on the transport's thread, read after the promises
+  user->stream(
+      request("talker/log?follow=true&tailLines=1"),
+      [&](std::string_view bytes) {
+        if (seen.empty()) begun.set_value();
+        seen += bytes;
+      },
+      [&](const Result<kube::HttpResponse>&) { ended.set_value(); });
+  begun.get_future().wait();
+  std::ofstream{go} << "\n";
+  ended.get_future().wait();  // the pod's end ends it
+  CHECK(seen == "two\nthree\n");
+  CHECK(get("talker/log?tailLines=1").body == "three\n");
 }
 
 TEST_CASE("process_node: readiness follows the probe", "[cli]") {

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/local/processes.h"
 #include "common/os/fd.h"
+#include "common/os/processes.h"
 #include "tests/integration/cli/local_fixture.h"
 
 using namespace pawl;
@@ -47,11 +47,11 @@ struct Run {
                                                   script + "']\n";
   }
 
-  void start(std::vector<std::string> arguments) {
+  void start(std::vector<std::string> arguments, const char* output = "out") {
     arguments.insert(arguments.begin(), PAWL_PROGRAM);
     pid = ::fork();
     if (pid != 0) return;
-    const int out = ::open(folder.file("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int out = ::open(folder.file(output).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
     std::vector<char*> argv;
@@ -68,13 +68,22 @@ struct Run {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   std::string output() const { return read(folder.file("out")); }
+  // Another `pawl`, while this one runs: its exit code and what it says.
+  std::pair<int, std::string> ask(std::vector<std::string> arguments) {
+    const pid_t running = pid;
+    arguments.push_back("--kubeconfig=" + folder.file("run/kubeconfig"));
+    start(std::move(arguments), "answer");
+    const int code = wait();
+    pid = running;
+    return {code, read(folder.file("answer"))};
+  }
   std::string log(const std::string& pod) const {
     return read(folder.file("run/logs/" + pod + ".log"));
   }
   std::vector<pid_t> marked_processes() const {
     std::vector<pid_t> found;
-    for (const ProcessInfo& info : list_processes()) {
-      if (!info.is_zombie && has_environment(info.pid, "MARK=" + mark) == true)
+    for (const os::ProcessInfo& info : os::list_processes()) {
+      if (!info.is_zombie && os::has_environment(info.pid, "MARK=" + mark) == true)
         found.push_back(info.pid);
     }
     return found;
@@ -151,6 +160,31 @@ TEST_CASE("run: a wrong job costs one line a problem and starts nothing", "[cli]
   CHECK(run.wait() == 2);
 }
 
+TEST_CASE("run: status and logs read it while it runs, and say where its logs are afterwards",
+          "[cli]") {
+  Run run{"echo rank $RANK is here; echo up > $READY; exec sleep 1000"};
+  const std::string fifo = run.make_fifo();
+  ::setenv("READY", fifo.c_str(), 1);
+  run.start();
+  wait_for_lines(fifo, 2);
+  const auto [logs_code, logs] = run.ask({"logs", "shell", "--all-ranks"});
+  INFO(logs);
+  CHECK(logs_code == 0);
+  CHECK(contains(logs, "rank 0 is here\n"));
+  CHECK(contains(logs, "rank 1 is here\n"));
+  const auto [nobody_code, nobody] = run.ask({"status", "nosuch"});
+  CHECK(nobody_code == 1);
+  CHECK(nobody == "pawl: no TrainingJob nosuch in namespace default; there is shell\n");
+  const auto [folder_code, about_folder] = run.ask({"logs", run.folder.file("run")});
+  CHECK(folder_code == 2);
+  CHECK(contains(about_folder, "read the files in " + run.folder.file("run") + "/logs"));
+  ::kill(run.pid, SIGINT);
+  CHECK(run.wait() == 130);
+  const auto [late_code, late] = run.ask({"logs", "shell"});
+  CHECK(late_code == 1);
+  CHECK(contains(late, "after the end of a `pawl run` there are the files in logs/"));
+}
+
 TEST_CASE("run: Ctrl-C deletes the job and waits for its processes", "[cli]") {
   Run run{"echo up > $READY; exec sleep 1000"};
   const std::string fifo = run.make_fifo();
@@ -171,13 +205,13 @@ TEST_CASE("run: kill -9 of pawl leaves no process", "[cli]") {
   ::setenv("READY", fifo.c_str(), 1);
   run.start();
   wait_for_lines(fifo, 2);
-  const auto below = descendants_of(run.pid);
+  const auto below = os::descendants_of(run.pid);
   CHECK(below.size() == 5);  // the keeper too
   ::kill(run.pid, SIGKILL);
   CHECK(run.wait() == 137);
   const auto is_any_left = [&] {
     return std::any_of(below.begin(), below.end(),
-                       [](const ProcessInfo& info) { return ::kill(info.pid, 0) == 0; });
+                       [](const os::ProcessInfo& info) { return ::kill(info.pid, 0) == 0; });
   };
   for (int i = 0; i < 1000 && is_any_left(); ++i) ::poll(nullptr, 0, 10);
   CHECK_FALSE(is_any_left());

@@ -42,6 +42,9 @@ TEST_CASE("connection: an error is one sentence that says what to change", "[cli
   for (const Case& each : cases) {
     CHECK(explain({each.code, each.message, {}}, place) == each.expected);
   }
+  CHECK(explain({Code::kUnavailable, "refused", {}}, {"http://127.0.0.1:4000", "default"})
+            .ends_with("; after the end of a `pawl run` there are the files in logs/, beside its "
+                       "kubeconfig"));
 }
 
 TEST_CASE("connection: a list is all of its pages, a broken one is an error", "[cli]") {
@@ -69,4 +72,6 @@ TEST_CASE("connection: a namespace is missing only if the server says so", "[cli
   CHECK(connection.has_namespace("a"));
   CHECK(connection.has_namespace("b"));
   CHECK_FALSE(connection.has_namespace("c"));
+  api.refuse("/api/v1/namespaces/d", 404, "the server could not find the requested resource");
+  CHECK(connection.has_namespace("d"));  // as `pawl run` answers, which has all of them
 }

@@ -112,6 +112,55 @@ TEST_CASE("convert: what a newer TrainingJob has is carried, what this one lacks
   CHECK(convert_manifest(manifest)->left_out.empty());
 }
 
+TEST_CASE("convert: the processes that a script's torchrun starts are carried, or named", "[cli]") {
+  const json::json_pointer command{
+      "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/command"};
+  const json::json_pointer processes{"/spec/processesPerWorker"};
+  const std::string field = "spec.pytorchReplicaSpecs.Worker.template.spec.containers[0].command";
+  struct Case {
+    std::string script;
+    json operators, carried;  // nprocPerNode; null carried: the default, auto
+    std::string why;          // of what was left out beside the script itself
+  };
+  const std::vector<Case> cases = {
+      {"torchrun --nproc_per_node=4 train.py", nullptr, 4, ""},
+      {"torchrun --nproc-per-node 4 train.py", "2", 4, ""},
+      {"set -e\ntorchrun --nproc_per_node=gpu train.py\n", nullptr, "auto", ""},
+      {"torchrun --nnodes=2 train.py", "2", 2, ""},
+      {"torchrun --nnodes=2 train.py", nullptr, nullptr, ""},
+      {"torchrun --nproc_per_node=${PET_NPROC_PER_NODE} train.py", "2", 2, ""},
+      {"torchrun --nproc_per_node=$GPUS train.py", "2", 1,
+       "the value of --nproc-per-node=$GPUS in the script is known only when it runs"},
+      {"torchrun --nproc_per_node=2 a.py && torchrun --nproc_per_node=4 b.py", nullptr, 1,
+       "how many processes the script's torchrun starts cannot be told for certain"},
+      {"torchrun --nproc_per_node=2 a.py && torchrun --nproc_per_node=2 b.py", nullptr, 2, ""},
+      {"torchrun --someday --nproc_per_node=2 a.py", nullptr, 1,
+       "how many processes the script's torchrun starts cannot be told for certain"},
+      {"RUN='torchrun --nproc_per_node=2'; $RUN a.py", nullptr, 1,
+       "how many processes the script's torchrun starts cannot be told for certain"},
+      {"torchrun --nproc_per_node=1000 train.py", nullptr, nullptr,
+       "\"1000\" is not a number from 1 to 64, auto or gpu"},
+  };
+  for (const Case& each : cases) {
+    INFO(each.script);
+    json manifest = pytorch_job();
+    manifest[command] = {"bash", "-c", each.script};
+    if (!each.operators.is_null()) manifest["spec"]["nprocPerNode"] = each.operators;
+    const auto conversion = convert_manifest(manifest);
+    REQUIRE(conversion);
+    CHECK(conversion->job.value(processes, json()) == each.carried);
+    std::string why;
+    bool names_script = false;
+    for (const Note& note : conversion->left_out) {
+      const bool is_script = note.why.starts_with("a script in it starts torchrun");
+      names_script |= is_script;
+      if (note.field == field && !is_script) why = note.why;
+    }
+    CHECK(names_script);
+    CHECK(why == each.why);
+  }
+}
+
 TEST_CASE("convert: exit codes become rules where a TrainingJob has rules", "[cli]") {
   json manifest = pytorch_job();
   manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "ExitCode";

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "cli/local/keeper.h"
-#include "cli/local/processes.h"
 #include "common/os/process.h"
+#include "common/os/processes.h"
 
 using namespace pawl;
 using namespace pawl::local;
@@ -49,8 +49,8 @@ ProcessSpec shell(const Folder& folder, const std::string& script, const std::st
 }
 
 bool has_process_with(const std::string& entry) {
-  for (const ProcessInfo& info : list_processes()) {
-    if (!info.is_zombie && has_environment(info.pid, entry) == true) return true;
+  for (const os::ProcessInfo& info : os::list_processes()) {
+    if (!info.is_zombie && os::has_environment(info.pid, entry) == true) return true;
   }
   return false;
 }
@@ -152,19 +152,19 @@ TEST_CASE("keeper: when its parent is killed, nothing below survives", "[cli]") 
   }
   wait_for(ready);
   pid_t keeper_pid = 0;
-  for (const ProcessInfo& info : list_processes()) {
+  for (const os::ProcessInfo& info : os::list_processes()) {
     if (info.parent == parent) keeper_pid = info.pid;
   }
   REQUIRE(keeper_pid > 0);
   REQUIRE(has_process_with("PAWL_POD_UID=" + mark));
-  const auto below = descendants_of(keeper_pid);
+  const auto below = os::descendants_of(keeper_pid);
   REQUIRE(below.size() >= 3);
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
   // The keeper ends last; it is not our child, so its end shows in /proc.
   const auto is_there = [&] { return ::kill(keeper_pid, 0) == 0; };
   for (int i = 0; i < 1000 && is_there(); ++i) ::poll(nullptr, 0, 10);
-  for (const ProcessInfo& info : below) {
+  for (const os::ProcessInfo& info : below) {
     INFO(info.pid);
     const bool is_alive = ::kill(info.pid, 0) == 0;
     CHECK_FALSE(is_alive);

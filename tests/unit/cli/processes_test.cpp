@@ -1,4 +1,4 @@
-#include "cli/local/processes.h"
+#include "common/os/processes.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 
 #include "common/os/fd.h"
 
-using namespace pawl::local;
+using namespace pawl::os;
 
 namespace {
 

@@ -121,6 +121,22 @@ TEST_CASE("snapshot: a job that is not there is looked for elsewhere", "[cli]") 
   CHECK(message() == "there is no namespace team-a: correct -n");
   api.answer("/api/v1/namespaces/team-a", json::object());
   CHECK(message() == "no TrainingJob gpt in namespace team-a: `pawl status` lists what there is");
+  const std::string all = "/apis/pawl.dev/v1alpha1/namespaces/team-a/trainingjobs?limit=500";
+  api.answer_list(all, {});
+  CHECK(message() == "no TrainingJob gpt in namespace team-a, nor any other");
+  std::vector<json> jobs;
+  const auto add_job = [&](int i) {
+    const json metadata = {{"name", "job-" + std::to_string(i)}};
+    jobs.push_back(json{{"metadata", metadata}});
+    api.answer_list(all, jobs);
+  };
+  add_job(0);
+  CHECK(message() == "no TrainingJob gpt in namespace team-a; there is job-0");
+  for (int i = 1; i < 10; ++i) add_job(i);
+  CHECK(
+      message() ==
+      "no TrainingJob gpt in namespace team-a; there are job-0, job-1, job-2, job-3, job-4, job-5, "
+      "job-6, job-7 and 2 more");
   api.answer_list(
       "/apis/pawl.dev/v1alpha1/trainingjobs?fieldSelector=metadata.name%3Dgpt&limit=500",
       {{{"metadata", {{"name", "gpt"}, {"namespace", "team-b"}}}}});

@@ -49,3 +49,37 @@ TEST_CASE("torchrun: other commands are left alone, unknown options named", "[cl
   CHECK(mentions_torchrun("exec torchrun a.py"));
   CHECK_FALSE(mentions_torchrun("python a.py"));
 }
+
+TEST_CASE("torchrun: it is found in a shell script, with what the script says it starts", "[cli]") {
+  struct Case {
+    std::string script, processes, program;
+  };
+  const std::vector<Case> cases = {
+      {"torchrun --nproc_per_node=4 train.py", "4", "train.py"},
+      {"cd /app && exec torchrun --nproc-per-node 8 --nnodes=2 a.py; echo done", "8", "a.py"},
+      {"# torchrun of old: --nproc_per_node=2\nA=1 torchrun \\\n  --nproc_per_node '4' \\\n  "
+       "a.py\n",
+       "4", "a.py"},
+      {"if true; then python3 -m torch.distributed.run --nproc_per_node=gpu \"a b.py\"; fi", "gpu",
+       "a b.py"},
+      {"torchrun --nproc_per_node=$(nvidia-smi -L | wc -l) a.py", "$(nvidia-smi -L | wc -l)",
+       "a.py"},
+      {"torchrun --nproc_per_node=`nproc --all` a.py", "`nproc --all`", "a.py"},
+      {"torchrun --nproc_per_node=\"${GPUS}\" a.py", "${GPUS}", "a.py"},
+      {"torchrun a.py", "", "a.py"},
+  };
+  for (const Case& each : cases) {
+    INFO(each.script);
+    const auto found = torchruns_in(each.script);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].processes == each.processes);
+    REQUIRE(found[0].command.size() == 3);
+    CHECK(found[0].command.back() == each.program);
+  }
+  CHECK(torchruns_in("torchrun --nproc_per_node=2 a.py || torchrun b.py").size() == 2);
+  CHECK(torchruns_in("torchrun --new-option a.py").at(0).unknown == "--new-option");
+  for (const char* other : {"", "echo 'torchrun a.py'", "RUN='torchrun a.py'; $RUN", "$("}) {
+    INFO(other);
+    CHECK(torchruns_in(other).empty());
+  }
+}

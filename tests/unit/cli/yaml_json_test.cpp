@@ -82,6 +82,12 @@ TEST_CASE("yaml_json: what JSON cannot say is refused with its place", "[cli]") 
       {"a: .inf\n", "line 1, column 4: .inf cannot be written in JSON"},
       {"a: [1\nb: 2\n", "line"},
       {"a: *nobody\n", "line 1"},
+      {"spec:\n\treplicas: 2\n",
+       "line 2: is indented by a tab, which YAML does not allow: write spaces"},
+      {"spec:\n  replicas: 2\n\tsuspend: true\n", "line 3: is indented by a tab"},
+      {"spec:\n  - name: x\n  \timage: y\n", "line 3: is indented by a tab"},
+      {"command:\n\t- python3\n", "line 2: is indented by a tab"},
+      {"spec:\n\truntime:\n\t\tkind: Native\n", "line 2: is indented by a tab"},
       {bomb, "too large"},
   };
   for (const Case& one : cases) {

@@ -1,4 +1,4 @@
-#include "cli/local/processes.h"
+#include "common/os/processes.h"
 
 #include <dirent.h>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <sstream>
 
-namespace pawl::local {
+namespace pawl::os {
 namespace {
 
 std::string read_file(const std::string& path) {
@@ -97,4 +97,4 @@ std::optional<bool> has_environment(pid_t pid, const std::string& entry) {
   return false;
 }
 
-}  // namespace pawl::local
+}  // namespace pawl::os

@@ -1,4 +1,5 @@
-// The known name that a wrong one was probably meant to be. Pure.
+// The known name that a wrong one was probably meant to be: fields of a job, of the trainer's
+// configuration. Pure.
 #pragma once
 
 #include <algorithm>
@@ -30,6 +31,15 @@ inline std::string nearest(const std::string& name, const std::vector<std::strin
                            [&](const std::string& a, const std::string& b) {
                              return edit_distance(name, a) < edit_distance(name, b);
                            });
+}
+
+// The same, if it is so near that the difference is a slip of the hand; else "". A third of the
+// letters: enough for another convention ("image_pull_policy"), too little for another word.
+inline std::string likely_meant(const std::string& name, const std::vector<std::string>& known) {
+  if (known.empty()) return "";
+  const std::string found = nearest(name, known);
+  const std::size_t most = name.size() < 4 ? 1 : std::max<std::size_t>(2, name.size() / 3);
+  return edit_distance(name, found) <= most ? found : "";
 }
 
 }  // namespace pawl

@@ -1,6 +1,6 @@
-// What /proc says about the processes of this machine: parents, sessions and environments. For the
-// keeper, which must leave no process behind, and for --chaos, which must find one. Any thread; a
-// process may be gone by the time one acts.
+// What /proc says about the processes of this machine: parents, sessions and environments. For
+// those who must leave no process behind (the launcher, the keeper of `pawl run`), and for --chaos,
+// which must find one. Any thread; a process may be gone by the time one acts.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace pawl::local {
+namespace pawl::os {
 
 struct ProcessInfo {
   pid_t pid = 0, parent = 0, session = 0;
@@ -22,4 +22,4 @@ std::vector<ProcessInfo> descendants_of(pid_t ancestor);
 // said: in the middle of exec, of its end, or when it is gone.
 std::optional<bool> has_environment(pid_t pid, const std::string& entry);
 
-}  // namespace pawl::local
+}  // namespace pawl::os
