@@ -18,10 +18,17 @@ using namespace membership;  // NOLINT: this file translates between its types a
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kFinishMax{2000};
 
-// A port that is free now on this host, for a Torch job's rank 0.
-Result<std::uint16_t> free_port(const std::string& address) {
-  PAWL_TRY(listener, os::listen_tcp(address, 0));
-  return os::local_port(listener.get());
+// Ports that are free now on this host, for other frameworks' processes to listen.
+Result<std::vector<std::uint16_t>> free_ports(const std::string& address, int count) {
+  std::vector<os::Fd> held;  // until all are found, or one would be found twice
+  std::vector<std::uint16_t> ports;
+  for (int i = 0; i < count; ++i) {
+    PAWL_TRY(listener, os::listen_tcp(address, 0));
+    PAWL_TRY(port, os::local_port(listener.get()));
+    held.push_back(std::move(listener));
+    ports.push_back(port);
+  }
+  return ports;
 }
 
 // A place that a process can write its error file to; a container's root may be read-only.
@@ -80,8 +87,8 @@ Status Launcher::set_up(Timings timings) {
     health_ = std::move(health);
   }
   PAWL_TRY_VOID(set_up_peers());
-  PAWL_TRY(port, free_port(settings_.pod_ip));
-  master_port_ = port;
+  PAWL_TRY(ports, free_ports(settings_.pod_ip, settings_.worker.processes));
+  ports_ = std::move(ports);
   error_folder_ = make_error_folder(settings_.env);
   record_ = std::make_unique<RecordClient>(
       transport_, clock_, log_, inbox_, settings_.worker.ns, settings_.worker.job_name,
@@ -170,7 +177,7 @@ Identity Launcher::identity(const Timings&) const {
           .host = settings_.pod_ip,
           .address = os::join_host_port(settings_.pod_ip, hub_->port()),
           .fingerprint = hub_->fingerprint(),
-          .master_port = master_port_,
+          .ports = ports_,
           .data_key = os::random_hex(32),
           .has_checkpoints = settings_.worker.checkpoint.has_value(),
           .checkpoint_seconds = settings_.checkpoint_seconds()};

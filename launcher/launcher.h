@@ -81,9 +81,9 @@ class Launcher {
   kube::Transport& transport_;
   const Clock& clock_;
   Log& log_;
-  const std::string start_id_;  // with the pod UID, the identity of this process
-  std::uint16_t master_port_ = 0;
-  std::string error_folder_;  // for TORCHELASTIC_ERROR_FILE, "" if none
+  const std::string start_id_;        // with the pod UID, the identity of this process
+  std::vector<std::uint16_t> ports_;  // free ones, for programs that listen, by local rank
+  std::string error_folder_;          // for TORCHELASTIC_ERROR_FILE, "" if none
 
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<Poller> poller_;

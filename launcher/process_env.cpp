@@ -1,8 +1,34 @@
 #include "launcher/process_env.h"
 
+#include <nlohmann/json.hpp>
+
 #include "common/api/contract.h"
 
 namespace pawl::launcher {
+namespace {
+
+using Env = std::map<std::string, std::string>;
+
+// What jax.distributed.initialize() reads. One process takes all devices that it finds, several
+// take one each.
+void set_jax(Env& env, const ProcessPlace& place, int processes, int rank, int world) {
+  const membership::Placement& at = *place.placement;
+  const bool has_colon = at.master_address.find(':') != std::string::npos;
+  env["JAX_COORDINATOR_ADDRESS"] = (has_colon ? "[" + at.master_address + "]" : at.master_address) +
+                                   ":" + std::to_string(at.master_port);
+  env["JAX_NUM_PROCESSES"] = std::to_string(world);
+  env["JAX_PROCESS_ID"] = std::to_string(rank);
+  if (processes > 1) env.try_emplace("JAX_LOCAL_DEVICE_IDS", std::to_string(place.local_rank));
+}
+
+// For TFConfigClusterResolver: workers alike, the first of which is the chief.
+void set_tensorflow(Env& env, const membership::Placement& at, int rank) {
+  const nlohmann::json config = {{"cluster", {{"worker", at.addresses}}},
+                                 {"task", {{"type", "worker"}, {"index", rank}}}};
+  env["TF_CONFIG"] = config.dump();
+}
+
+}  // namespace
 
 std::map<std::string, std::string> process_env(const Settings& settings,
                                                const ProcessPlace& place) {
@@ -37,6 +63,7 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   const membership::Placement& at = *place.placement;
   const int rank = at.member_rank * worker.processes + place.local_rank;
   const int world = at.members * worker.processes;
+  set(api::kEnvGeneration, at.generation);
   set("RANK", rank);
   set("WORLD_SIZE", world);
   set("GROUP_RANK", at.member_rank);
@@ -46,12 +73,14 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   set("ROLE_WORLD_SIZE", world);
   set("MASTER_ADDR", at.master_address);
   set("MASTER_PORT", at.master_port);
-  // A restart of the gang is a new attempt; in torchrun's words the first one is number 0.
-  set("TORCHELASTIC_RESTART_COUNT", at.attempt - 1);
-  set("TORCHELASTIC_MAX_RESTARTS", 0);  // of the processes inside one attempt
+  // Each generation starts all processes; in torchrun's words the first one is number 0.
+  set("TORCHELASTIC_RESTART_COUNT", at.generation - 1);
+  set("TORCHELASTIC_MAX_RESTARTS", 0);  // the operator counts
   set("TORCHELASTIC_RUN_ID", worker.job_uid + "-" + std::to_string(at.generation));
   set("TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 of the job hosts the store
   if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING")) set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
+  if (worker.runtime == api::RuntimeKind::kJax) set_jax(env, place, worker.processes, rank, world);
+  if (worker.runtime == api::RuntimeKind::kTensorFlow) set_tensorflow(env, at, rank);
   return env;
 }
 

@@ -34,6 +34,7 @@ nlohmann::json merge_patch_between(const nlohmann::json& before, const nlohmann:
 std::string encode_termination(const Failure& failure);
 Result<Failure> decode_termination(const std::string& text);
 
-const char* runtime_name(RuntimeKind kind);  // "Native", "Torch", "Custom"
+const char* runtime_name(RuntimeKind kind);  // "Native", "Torch", …
+std::optional<RuntimeKind> runtime_kind(const std::string& name);
 
 }  // namespace pawl::api

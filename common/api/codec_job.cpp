@@ -12,19 +12,19 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::array<std::pair<RuntimeKind, const char*>, 3> kRuntimeNames{{
+constexpr std::array<std::pair<RuntimeKind, const char*>, 5> kRuntimeNames{{
     {RuntimeKind::kNative, "Native"},
     {RuntimeKind::kTorch, "Torch"},
+    {RuntimeKind::kTensorFlow, "TensorFlow"},
+    {RuntimeKind::kJax, "JAX"},
     {RuntimeKind::kCustom, "Custom"},
 }};
 
 RuntimeKind read_runtime_kind(Fields& fields) {
   std::string name = runtime_name(RuntimeKind::kCustom);
   fields.read("kind", name);
-  for (const auto& [kind, kind_name] : kRuntimeNames) {
-    if (name == kind_name) return kind;
-  }
-  fields.set_error(fields.path_of("kind"), "must be Native, Torch or Custom");
+  if (const auto kind = runtime_kind(name)) return *kind;
+  fields.set_error(fields.path_of("kind"), "must be Native, Torch, TensorFlow, JAX or Custom");
   return RuntimeKind::kCustom;
 }
 
@@ -262,6 +262,12 @@ const char* runtime_name(RuntimeKind kind) {
   const auto found =
       std::ranges::find(kRuntimeNames, kind, [](const auto& pair) { return pair.first; });
   return found == kRuntimeNames.end() ? "Custom" : found->second;
+}
+
+std::optional<RuntimeKind> runtime_kind(const std::string& name) {
+  const auto found =
+      std::ranges::find_if(kRuntimeNames, [&](const auto& pair) { return name == pair.second; });
+  return found == kRuntimeNames.end() ? std::nullopt : std::optional{found->first};
 }
 
 Result<TrainingJob> decode_training_job(const json& object) {

@@ -37,6 +37,7 @@ inline constexpr char kEnvNodeName[] = "PAWL_NODE_NAME";  // from fieldRef spec.
 inline constexpr char kEnvSlot[] =
     "PAWL_SLOT";  // for the template's own $(PAWL_SLOT); so are those below
 inline constexpr char kEnvAttempt[] = "PAWL_ATTEMPT";
+inline constexpr char kEnvGeneration[] = "PAWL_GENERATION";
 inline constexpr char kEnvJobName[] = "PAWL_JOB_NAME";
 inline constexpr char kEnvJobUid[] = "PAWL_JOB_UID";
 inline constexpr char kEnvTrainerConfig[] =

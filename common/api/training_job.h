@@ -48,7 +48,7 @@ inline constexpr char kFailed[] = "Failed";
 inline constexpr char kStalled[] = "Stalled";
 }  // namespace phase
 
-enum class RuntimeKind { kNative, kTorch, kCustom };
+enum class RuntimeKind { kNative, kTorch, kTensorFlow, kJax, kCustom };
 
 struct CheckpointSpec {
   std::string uri;                   // file:///absolute/path
@@ -94,7 +94,7 @@ struct TrainingJobSpec {
   bool is_suspended = false;
   int replicas = 1;
   std::optional<Elastic> elastic;
-  std::optional<int> processes_per_worker;  // absent = auto: GPUs of the worker container, else 1
+  std::optional<int> processes_per_worker;  // absent = auto, see processes_per_worker()
   std::string template_json;  // PodTemplateSpec as compact JSON, "" if absent (Native only)
   Strategy strategy = Strategy::kInPlace;           // failurePolicy.strategy
   int max_restarts = 6;                             // failurePolicy.maxRestarts

@@ -11,13 +11,6 @@ using nlohmann::json;
 
 namespace {
 
-std::optional<RuntimeKind> runtime_named(const std::string& name) {
-  for (const auto kind : {RuntimeKind::kNative, RuntimeKind::kTorch, RuntimeKind::kCustom}) {
-    if (name == runtime_name(kind)) return kind;
-  }
-  return std::nullopt;
-}
-
 Status check(const WorkerFacts& facts) {
   const auto fault = [](const char* field, const std::string& what) {
     return fail(Code::kInvalid, std::string{kEnvWorker} + "." + field + ": " + what);
@@ -94,8 +87,9 @@ Result<WorkerFacts> decode_worker_facts(std::string_view text) {
     inside.read("seconds", checkpoint.seconds);
     inside.read("keep", checkpoint.keep);
   });
-  const auto kind = runtime_named(runtime);
-  if (!kind) fields.set_error(fields.path_of("runtime"), "must be Native, Torch or Custom");
+  const auto kind = runtime_kind(runtime);
+  if (!kind)
+    fields.set_error(fields.path_of("runtime"), "must be Native, Torch, TensorFlow, JAX or Custom");
   if (error) return tl::unexpected(*error);
   facts.runtime = *kind;
   PAWL_TRY_VOID(check(facts));

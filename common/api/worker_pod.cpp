@@ -312,6 +312,9 @@ int gpus_of(const json& resources, const char* key) {
 
 int processes_per_worker(const TrainingJob& job) {
   if (job.spec.processes_per_worker) return *job.spec.processes_per_worker;
+  // One process of theirs works with all GPUs that it finds.
+  const RuntimeKind kind = job.spec.runtime_kind;
+  if (kind == RuntimeKind::kTensorFlow || kind == RuntimeKind::kJax) return 1;
   Result<json> pod_template = template_of(job);
   if (!pod_template) return 1;
   const json* container = worker_container_of(object_at(*pod_template, "spec"));

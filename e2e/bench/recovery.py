@@ -8,7 +8,8 @@ seconds later; the pause of a growth is from the order to park to the first step
 membership changes 200 times (changes.py). Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
 to the first step that they make, though nothing of the steps before is kept; one that is stopped is waited for a minute.
-PAWL_TORCH_PYTHON names a Python that has torch.
+The same script runs under `pawl run`, too (`runtime.kind: Torch`, four workers), where all programs are started again in
+the pods that stay. PAWL_TORCH_PYTHON names a Python that has torch.
 
 PAWL_CALM_MINUTES=30 also runs four workers that long, undisturbed but for a program that uses all processors, and counts
 who was taken for lost.
@@ -26,11 +27,8 @@ import tempfile
 import time
 
 import changes
-from trainer import HERE, PAWL, ROOT, text_path, torch_python
-
-WORKERS = 4
-WARM_STEPS = 30
-TIMEOUT = 120
+from torch_recovery import WARM_STEPS, WORKERS, Torchrun, TorchUnderPawl, wait_for
+from trainer import PAWL, ROOT, text_path, torch_python
 
 
 def processes(mark):
@@ -71,16 +69,6 @@ def events(folder, name):
             seconds = time.mktime(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S")) - time.timezone + float(f"0.{fraction}")
             found.append((seconds, entry["text"], log))
     return sorted(found)
-
-
-def wait_for(what, condition):
-    deadline = time.time() + TIMEOUT
-    while time.time() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise SystemExit(f"recovery: no {what} within {TIMEOUT} s")
 
 
 class Ours:
@@ -136,49 +124,6 @@ class Ours:
         self.process.wait(60)
 
 
-class Theirs:
-    def __init__(self, python, text, folder, restarts):
-        config = {"model": {"layers": 4, "heads": 4, "channels": 128, "context": 64}, "data": {"paths": [text]},
-                  "batch": {"global": 16}, "optimizer": {"learning_rate": 0.003}, "schedule": {"warmup_steps": 50},
-                  "seed": 1}
-        path = pathlib.Path(folder) / "config.json"
-        path.write_text(json.dumps(config))
-        self.output = open(f"{folder}/torch", "w+")
-        self.process = subprocess.Popen(
-            [python, "-m", "torch.distributed.run", "--nproc-per-node", str(WORKERS), "--max-restarts", str(restarts),
-             HERE / "torch_gpt.py", path, "1000000"], text=True, stdout=self.output, stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
-        wait_for("step of torchrun", lambda: len(self.steps()) >= WARM_STEPS)
-
-    def steps(self):
-        found = re.findall(r"^STEP (\d+) (\S+) ", pathlib.Path(self.output.name).read_text(), re.M)
-        return [(float(at), int(step)) for step, at in found]
-
-    def kill(self):
-        victims = subprocess.run(["pgrep", "-P", str(self.process.pid)], text=True, capture_output=True).stdout.split()
-        start = time.time()
-        os.kill(int(victims[-1]), signal.SIGKILL)
-        first = wait_for("step of torchrun", lambda: [at for at, step in self.steps() if at > start and step == 1])
-        return first[0] - start
-
-    def stop(self):
-        """Seconds until it goes on without one that is stopped; None if it does not within a minute."""
-        victims = subprocess.run(["pgrep", "-P", str(self.process.pid)], text=True, capture_output=True).stdout.split()
-        os.kill(int(victims[-1]), signal.SIGSTOP)
-        start = time.time()
-        time.sleep(2)  # what was under way
-        known = len(self.steps())
-        while time.time() < start + 60:
-            if len(self.steps()) > known:
-                return self.steps()[known][0] - start
-            time.sleep(0.1)
-        return None
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(60)
-
-
 def calm(text, minutes):
     """Who was taken for lost, and generations beside the first, in a run that nobody disturbs but a CPU hog."""
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
@@ -213,11 +158,32 @@ def come_and_go(text, rounds):
     return drains, grows, redone
 
 
+def median(seconds):
+    return round(statistics.median(seconds), 3) if seconds else None
+
+
+def torch_round(program, python, text, rounds):
+    """A script of PyTorch's: seconds to the next step when a process is killed, one is stopped, and pods are killed."""
+    found = {"kill": [], "stop": None, "pod": []}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+            contextlib.closing(program(python, text, folder, rounds + 1)) as run:
+        for _ in range(rounds):
+            found["kill"].append(run.kill())
+            time.sleep(2)
+        if hasattr(run, "kill_pod"):
+            for _ in range(3):
+                found["pod"].append(run.kill_pod())
+                time.sleep(2)
+        found["stop"] = run.stop()
+    return found
+
+
 def measure(is_smoke):
     text, python = text_path(), torch_python()
     rounds = 1 if is_smoke else 7
-    mine, rank0, stopped, pods, leaders, peer, redone = [], [], [], [], [], [], 0
-    peer_stopped, false_positives = None, None
+    mine, rank0, stopped, pods, leaders, redone = [], [], [], [], [], 0
+    peer, under_pawl = {"kill": [], "stop": None}, {"kill": [], "stop": None, "pod": []}
+    false_positives = None
     # One after the other: each has the machine for itself.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
             contextlib.closing(Ours(text, folder)) as run:
@@ -242,12 +208,8 @@ def measure(is_smoke):
             redone += again
             time.sleep(1)
     if python and not is_smoke:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
-                contextlib.closing(Theirs(python, text, folder, rounds + 1)) as run:
-            for _ in range(rounds):
-                peer.append(run.kill())
-                time.sleep(2)
-            peer_stopped = run.stop()
+        peer = torch_round(Torchrun, python, text, rounds)
+        under_pawl = torch_round(TorchUnderPawl, python, text, rounds)
     drains, grows, again = come_and_go(text, rounds)
     redone += again
     many = changes.measure(text, 5 if is_smoke else 50, 3 if is_smoke else 200)
@@ -256,7 +218,7 @@ def measure(is_smoke):
         false_positives = calm(text, minutes)
     later = ["torchft_kill_s"]
     why = "null keys: come with the parts that they measure"
-    if not peer:
+    if not peer["kill"]:
         why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
     return {"kill_s": round(statistics.median(mine), 3), "kill_all_s": [round(value, 3) for value in mine],
             "kill_rank0_s": round(statistics.median(rank0), 3), "kill_rank0_all_s": [round(v, 3) for v in rank0],
@@ -267,9 +229,10 @@ def measure(is_smoke):
             "grow_pause_s": round(statistics.median(grows), 3), "grow_pause_all_s": [round(v, 3) for v in grows],
             "steps_redone": redone,
             "writes_per_change": many["writes_per_change"], "changes": many,
-            "torchrun_kill_s": round(statistics.median(peer), 3) if peer else None,
-            "torchrun_all_s": [round(value, 3) for value in peer],
-            "torchrun_sigstop_s": round(peer_stopped, 3) if peer_stopped else None,
+            "torchrun_kill_s": median(peer["kill"]), "torchrun_all_s": [round(value, 3) for value in peer["kill"]],
+            "torchrun_sigstop_s": peer["stop"],
+            "torch_kill_s": median(under_pawl["kill"]), "torch_all_s": [round(v, 3) for v in under_pawl["kill"]],
+            "torch_pod_s": median(under_pawl["pod"]), "torch_sigstop_s": under_pawl["stop"],
             "false_positives": false_positives, "calm_minutes": minutes,
             **{key: None for key in later},
             "why": why}

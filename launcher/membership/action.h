@@ -63,6 +63,7 @@ struct ProcessExited {
   int exit_code = 0;  // 128 + signal where it was killed
   int signal = 0;
   bool was_told = false;          // we had asked it to stop, or signalled it, before it went
+  bool was_killed = false;        // by SIGKILL, which did not come from us
   bool is_out_of_memory = false;  // the kernel killed it, for its container's memory
   std::string message, log_tail;
 };
@@ -137,6 +138,7 @@ struct Placement {
   std::int64_t attempt = 0, generation = 0;
   std::string master_address;
   std::uint16_t master_port = 0;
+  std::vector<std::string> addresses = {};  // of all processes, by rank, where they are asked for
 };
 struct StartProcesses {  // → ProcessExited for each, one day; without a place: they learn it from
                          // Welcome

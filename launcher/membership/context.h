@@ -20,10 +20,10 @@ struct Identity {
   int slot = 0;
   api::RuntimeKind runtime = api::RuntimeKind::kCustom;
   int processes = 1;
-  std::string host;         // pod IP
-  std::string address;      // host:port of our listener
-  std::string fingerprint;  // of our certificate
-  std::uint16_t master_port = 0;
+  std::string host;                  // pod IP
+  std::string address;               // host:port of our listener
+  std::string fingerprint;           // of our certificate
+  std::vector<std::uint16_t> ports;  // free here, by local rank, for programs that listen
   std::string
       data_key;  // hex, 32 random bytes: the key of the generation that we commit, if we lead
   bool has_checkpoints = false;
@@ -65,12 +65,21 @@ struct Timings {
   std::chrono::milliseconds flap_memory{600'000};     // of a node that lost its member
   int reforms_max = 3;                                // without a new confirmed step
   std::chrono::milliseconds change_worth_min{1'000};  // of training left, for another size
-  std::chrono::milliseconds progress_every{100};      // reports of a step to the leader
+  // Programs that are started again with each generation, and whose steps nobody knows: after so
+  // long they may be disturbed for another size, and count as having got somewhere.
+  std::chrono::milliseconds foreign_started{10'000}, foreign_proven{60'000};
+  // … and they end where the leading launcher is not heard for so long: before others that take
+  // their places may run.
+  std::chrono::milliseconds foreign_alone{5'000};
+  std::chrono::milliseconds progress_every{100};  // reports of a step to the leader
   std::chrono::milliseconds write_retry_first{200}, write_retry_max{5'000};
   // Of a shard, and of a manifest; doubles. Then that step is given up.
   std::chrono::milliseconds save_retry_first{500};
   int save_tries = 4;
 };
+
+// By somebody else, or by itself? A program that crashes, or aborts, does so by itself.
+bool was_killed(const api::Failure& failure);
 
 class Context {
  public:
@@ -97,6 +106,9 @@ class Context {
     return &*record->status.leader;
   }
   bool is_leader() const { return leader() != nullptr && leader()->ref == id.self; }
+  // Its processes learn their place from Welcome, and live through a change with what they hold.
+  // Others are started again with each generation, and hold nothing that a gang could go on from.
+  bool keeps_processes() const { return id.runtime == api::RuntimeKind::kNative; }
   // Our place in the operator's list; null: not (yet) eligible.
   const api::EligiblePod* eligible_pod() const { return find_pod(id.self.uid); }
   // The operator has put another pod into our slot.

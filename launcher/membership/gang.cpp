@@ -131,7 +131,7 @@ void Gang::on_selected(const CheckpointSelected& selected) {
 }
 
 bool Gang::select_start() {
-  const bool uses_storage = ctx_.id.runtime == api::RuntimeKind::kNative && ctx_.id.has_checkpoints;
+  const bool uses_storage = ctx_.keeps_processes() && ctx_.id.has_checkpoints;
   if (!is_selected_ && !uses_storage) is_selected_ = true;
   if (!is_selected_ && !is_selecting_ && (!select_at_ || ctx_.now.steady >= *select_at_)) {
     is_selecting_ = true;
@@ -175,8 +175,9 @@ void Gang::propose(const NextStart& start) {
     }
   }
   next.base_generation = start.base;
-  // Steps behind the start are on no line any more.
-  if (next.progress && next.progress->step > start.step) next.progress->step = start.step;
+  // Steps behind the start are on no line any more. Where another framework goes on is its own.
+  if (ctx_.keeps_processes() && next.progress && next.progress->step > start.step)
+    next.progress->step = start.step;
   next.start_step = start.step;
   next.generation += 1;
   next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start.step},
@@ -208,7 +209,9 @@ void Gang::enter_running() {
   are_peers_sent_ = false;
   proposal_.reset();
   forget_told_failures();
-  if (progress_.value() && progress_.value()->step > next_.step) progress_ = ProgressView{};
+  const bool has_more = progress_.value() && progress_.value()->step > next_.step;
+  if (!ctx_.keeps_processes() || has_more) progress_ = ProgressView{};
+  program_ends_.clear();
   asked_checkpoint_ = checkpoint_done_ = ctx_.record->status.checkpoint_done;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Joiner* joiner = find(members_[rank]);
@@ -238,7 +241,8 @@ void Gang::enter_running() {
                       .master_port = first.master_port,
                       .key = ctx_.id.data_key,
                       .load_uri = next_.base == 0 ? start_.load_uri : "",
-                      .source_rank = source};
+                      .source_rank = source,
+                      .addresses = program_addresses()};
   for (const PeerId peer : members_) send(peer, commit);
   for (auto& [peer, joiner] : joiners_) {
     if (std::exchange(joiner.is_left_out, false) && joiner.member_rank < 0) send(peer, commit);
@@ -263,7 +267,8 @@ int Gang::source_rank() const {
 }
 
 void Gang::send_peers() {
-  if (are_peers_sent_ || ctx_.id.runtime != api::RuntimeKind::kNative) return;
+  if (!ctx_.keeps_processes()) return note_programs_start();  // they find each other
+  if (are_peers_sent_) return;
   if (!are_members([](const Joiner& joiner) { return joiner.ready.has_value(); })) return;
   are_peers_sent_ = true;
   reform_deadline_.reset();

@@ -73,6 +73,7 @@ class Gang {
   // gang_size.cpp
   bool is_wanted(const Joiner& joiner) const;
   bool is_almost_through() const;
+  bool has_started() const;  // to train, in this generation
   void reform_for_size();
   void drop_unwanted();
   bool holds_state() const;
@@ -129,6 +130,7 @@ class Gang {
   void on_broken(const Joiner& joiner, const Broken& broken);
   // `is_blameless`: nobody is known to have failed.
   void begin_reform(const std::string& why, bool is_blameless = false);
+  void break_up(const std::string& why, bool is_blameless);
   void park_all();
   void drive_reform();
   void close_reform();
@@ -139,6 +141,16 @@ class Gang {
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
   void give_up_after_deadline();
   bool is_reforming() const;  // until the new generation runs
+  bool has_got_on() const;    // since the gang was broken last
+
+  // gang_foreign.cpp
+  void on_program_lost(const api::Failure& failure);
+  void note_programs_start();
+  std::vector<std::string> program_addresses() const;
+  bool is_judging();  // … whose fault that is
+  bool gives_up_when_parked();
+  bool ends_at_rest();
+  void blame_program();
   void note_first_step(std::int64_t step);
   NextStart start_by_reports() const;
   std::optional<NextStart> best_start();
@@ -161,6 +173,7 @@ class Gang {
   void fail_gang(api::Failure failure);
   void remember(api::Failure failure);
   void forget_told_failures();
+  bool has_failed() const;
   bool has_culprit() const;
   api::WorkerGroupStatus desired() const;
   void write_if_due();
@@ -208,6 +221,10 @@ class Gang {
   bool wants_finished_ = false;
 
   std::vector<api::Failure> failures_;
+  // Ends of other frameworks' programs, by codes of their own, since the gang was broken: no
+  // failures where something else was lost that explains them.
+  std::vector<api::Failure> program_ends_;
+  bool is_explained_ = false, is_program_blamed_ = false;
   StopReason end_reason_ = StopReason::kFailed;
   SteadyPoint ended_at_{}, end_deadline_{};
   SteadyPoint last_write_{};

@@ -270,7 +270,7 @@ void Gang::take_over() {
   stage_ = Stage::kReforming;
   reforms_ = 1;
   reform_why_ = "the leading launcher was lost";
-  is_blameless_ = true;  // as far as we know
+  is_blameless_ = is_explained_ = true;  // as far as we know
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   broken_since_ = ctx_.now.steady;
   ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes,

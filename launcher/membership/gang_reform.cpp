@@ -12,6 +12,7 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
   joiner.parked.reset();  // of what it reported, a part is gone
   // The failure policy may have been edited since its launcher looked.
   if (!ctx_.record->spec.is_in_place) return fail_gang(failure);
+  if (!ctx_.keeps_processes()) return on_program_lost(failure);
   remember(failure);
   if (stage_ != Stage::kRunning && stage_ != Stage::kReforming) return;
   if (std::exchange(joiner.lost_in, generation_) == generation_)
@@ -32,6 +33,11 @@ void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
 }
 
 void Gang::begin_reform(const std::string& why, bool is_blameless) {
+  is_explained_ = true;  // whatever a foreign program says of its own end
+  break_up(why, is_blameless);
+}
+
+void Gang::break_up(const std::string& why, bool is_blameless) {
   if (stage_ != Stage::kRunning || has_finished()) return;
   is_blameless_ = is_blameless;
   has_left_out_ = false;
@@ -39,12 +45,13 @@ void Gang::begin_reform(const std::string& why, bool is_blameless) {
     Joiner& joiner = joiners_.at(peer);
     joiner.is_new = joiner.is_new && ledger_.confirmed() <= next_.step;
   }
-  const bool has_new_step = ledger_.confirmed() > reformed_at_;
-  reforms_ = has_new_step ? 1 : reforms_ + 1;
+  // A drain or another size says nothing of a foreign program.
+  const bool is_trouble = ctx_.keeps_processes() || !is_blameless;
+  reforms_ = has_got_on() ? 1 : reforms_ + (is_trouble ? 1 : 0);
   reformed_at_ = std::max(reformed_at_, ledger_.confirmed());
   reform_why_ = why;
   stage_ = Stage::kReforming;
-  if (reforms_ > ctx_.timings.reforms_max) {
+  if (reforms_ > ctx_.timings.reforms_max && (ctx_.keeps_processes() || is_explained_)) {
     give_up_reform(std::to_string(reforms_) + " times in a row without a new step");
     return;
   }
@@ -59,17 +66,19 @@ void Gang::begin_reform(const std::string& why, bool is_blameless) {
 
 void Gang::park_all() {
   proposal_.reset();
+  const bool is_calm = is_blameless_ && count_members(is_awaited) == 0;
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
     joiner.parked.reset();
-    if (!joiner.is_lost) send(peer, Park{generation_});
+    if (!joiner.is_lost) send(peer, Park{generation_, is_calm});
   }
 }
 
 // The failure that began it is the cause of the end then; without one nobody is to blame.
 void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const std::string text = "the gang was broken (" + reform_why_ + "): " + why;
-  if (has_culprit()) return end(StopReason::kFailed, false, text);
+  if (!is_explained_) blame_program();
+  if (has_failed()) return end(StopReason::kFailed, false, text);
   if (is_blameless_ && culprit == nullptr) return end(StopReason::kDrained, false, text);
   api::Failure failure{
       .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
@@ -86,11 +95,17 @@ void Gang::note_first_step(std::int64_t step) {
                                    " ms after the one before it was broken");
 }
 
+bool Gang::has_got_on() const {
+  if (ctx_.keeps_processes() || ledger_.confirmed() > 0) return ledger_.confirmed() > reformed_at_;
+  return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_proven;
+}
+
 bool Gang::is_reforming() const {
   return stage_ == Stage::kReforming || (stage_ == Stage::kRunning && reform_deadline_);
 }
 
 void Gang::drive_reform() {
+  if (ends_at_rest()) return;
   if (stage_ == Stage::kReforming) {
     if (has_trained_to_end()) {
       if (writer_.is_free()) fill_places();
@@ -106,6 +121,7 @@ void Gang::drive_reform() {
     generation_ = ctx_.record->status.generation;
     return park_all();
   }
+  if (are_parked && (is_judging() || gives_up_when_parked())) return;
   // Those that are not up yet are left out after a while, where somebody holds the state.
   const bool is_unready = is_enough() && holds_state() && !are_members_ready();
   const bool is_waiting = !may_go_on() || is_unready;

@@ -212,6 +212,11 @@ void Gang::forget_told_failures() {
 }
 
 // What the gang has outlived is no cause of its end.
+bool Gang::has_failed() const {
+  return std::ranges::any_of(
+      failures_, [this](const api::Failure& failure) { return failure.generation >= generation_; });
+}
+
 bool Gang::has_culprit() const {
   return std::ranges::any_of(failures_, [this](const api::Failure& failure) {
     return failure.generation >= generation_ && failure.cause != "Victim";
@@ -227,7 +232,7 @@ void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
   end_deadline_ = ended_at_ + timings.kill_grace + timings.goodbye_max +
                   (is_saving ? timings.save_grace : std::chrono::milliseconds{0});
   ctx_.note("gang_ends", std::string{stop_reason_name(reason)} + ": " + why);
-  broadcast(StopGang{reason, is_saving, why});
+  broadcast(StopGang{reason, is_saving, why, is_program_blamed_});
 }
 
 void Gang::drive_end() {
@@ -239,10 +244,8 @@ void Gang::drive_end() {
   // Once another attempt is asked for, the API server takes no word of this one.
   const bool is_written =
       is_superseded() || (writer_.is_free() && desired() == ctx_.record->status);
-  const bool has_failed = std::ranges::any_of(
-      failures_, [this](const api::Failure& failure) { return failure.generation >= generation_; });
   const bool knows_culprit =
-      !has_failed || has_culprit() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait;
+      !has_failed() || has_culprit() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait;
   const bool is_settled = have_left && !publishing_ && is_written && knows_culprit;
   if (is_void || is_settled || ctx_.now.steady >= end_deadline_) stage_ = Stage::kDone;
 }

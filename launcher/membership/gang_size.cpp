@@ -16,16 +16,22 @@ bool Gang::is_wanted(const Joiner& joiner) const {
 bool Gang::is_almost_through() const {
   const auto& progress = progress_.value();
   if (has_trained_to_end()) return true;
-  if (!progress || progress->total_steps <= 0) return false;
+  // Where another framework's program began is not known, and so is its pace.
+  if (!ctx_.keeps_processes() || !progress || progress->total_steps <= 0) return false;
   const std::int64_t made = ledger_.confirmed() - next_.step;
   const auto left = static_cast<double>(progress->total_steps - ledger_.confirmed());
   const auto time = std::chrono::duration<double>(ctx_.now.steady - running_since_);
   return left * time < static_cast<double>(made) * ctx_.timings.change_worth_min;
 }
 
+bool Gang::has_started() const {
+  if (ctx_.keeps_processes()) return ledger_.confirmed() > next_.step;
+  return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_started;
+}
+
 // Not before a step was made: a gang that is changed again and again would make none.
 void Gang::reform_for_size() {
-  if (stage_ != Stage::kRunning || is_reforming() || ledger_.confirmed() <= next_.step) return;
+  if (stage_ != Stage::kRunning || is_reforming() || !has_started()) return;
   if (!ctx_.record->spec.has_successors || ctx_.record->spec.is_stopping) return;
   if (is_almost_through()) return;
   for (const PeerId peer : members_) {
@@ -124,11 +130,15 @@ void Gang::drop_unwanted() {
 bool Gang::is_start_known() const { return start_by_reports().source != Source::kWait; }
 
 // Else all have to stay: that none of them holds it is what makes the stored state the newest.
-bool Gang::holds_state() const { return start_by_reports().source == Source::kMemory; }
+bool Gang::holds_state() const {
+  const Source source = start_by_reports().source;
+  return ctx_.keeps_processes() ? source == Source::kMemory : source != Source::kWait;
+}
 
 // Once the gang has made a step without them, and not before: then all others hold the state.
 void Gang::release_unwanted() {
-  if (stage_ != Stage::kRunning || is_reforming() || ledger_.confirmed() <= next_.step) return;
+  const bool is_needed = ctx_.keeps_processes() && !has_started();
+  if (stage_ != Stage::kRunning || is_reforming() || is_needed) return;
   const auto& members = ctx_.record->status.members;
   for (auto& [peer, joiner] : joiners_) {
     const bool is_free = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released &&

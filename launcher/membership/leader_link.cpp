@@ -45,7 +45,8 @@ void LeaderLink::join() {
             .node = ctx_.id.node,
             .token = "",  // launcher.cpp puts the current one in when it sends
             .address = ctx_.id.address,
-            .master_port = ctx_.id.master_port,
+            .master_port = ctx_.id.ports.empty() ? std::uint16_t{0} : ctx_.id.ports.front(),
+            .ports = ctx_.id.ports,
             .processes = ctx_.id.processes,
             .fingerprint = ctx_.id.fingerprint,
             .is_leaving = ctx_.is_leaving});

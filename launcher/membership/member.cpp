@@ -21,7 +21,10 @@ void Member::start() {
 }
 
 void Member::start_processes(std::optional<Placement> placement) {
-  for (Process& process : processes_) process.is_running = true;
+  for (Process& process : processes_) {
+    process = Process{};
+    process.is_running = true;
+  }
   ctx_.act(StartProcesses{std::move(placement)});
 }
 
@@ -46,6 +49,7 @@ void Member::on_record() {
   }
   if (commit_ && ctx_.is_replaced())
     return begin_stop(api::kExitRetry, false, "another pod has this one's place");
+  if (commit_ && record.status.is_finished) end_if_others_have();
   // The gang goes on without it, for now.
   const bool is_member = std::ranges::find(record.status.members, ctx_.id.self,
                                            &api::Member::ref) != record.status.members.end();
@@ -79,6 +83,7 @@ void Member::on_message(const Message& message) {
     ctx_.note("checkpoint_published", "step " + std::to_string(published->step));
   } else if (std::holds_alternative<Goodbye>(message)) {
     was_goodbye_said_ = true;
+    end_if_others_have();
   }
 }
 
@@ -124,8 +129,10 @@ void Member::on_commit(const Commit& commit) {
                                       std::to_string(status.members.size()));
   if (!ctx_.is_leader()) ctx_.act(WatchRecord{false});
   if (is_native()) return welcome();
+  own_loss_.reset();
   start_processes(Placement{member_rank_, static_cast<int>(status.members.size()), status.attempt,
-                            status.generation, commit.master_address, commit.master_port});
+                            status.generation, commit.master_address, commit.master_port,
+                            commit.addresses});
 }
 
 void Member::set_ready(bool is_ready) {
@@ -142,7 +149,11 @@ bool Member::are_all(bool (*predicate)(const Process&)) const {
 }
 
 void Member::tell_ready() {
-  if (!is_native() || !link_.is_joined() || ready_told_on_ == link_.joins()) return;
+  if (!link_.is_joined() || ready_told_on_ == link_.joins()) return;
+  if (!is_native()) {  // what it starts, it starts with the next generation
+    ready_told_on_ = link_.joins();
+    return link_.send(Ready{});
+  }
   if (!are_all([](const Process& process) { return process.hello.has_value(); })) return;
   Ready ready;
   for (const Process& process : processes_) ready.data_ports.push_back(process.hello->data_port);

@@ -78,6 +78,9 @@ class Member {
   void on_park(const Park& park);
   void drive_parking();
   void tell_parked();
+  void rest_alone();
+  void end_if_others_have();
+  bool is_at_rest() const;
   bool can_outlive(const ProcessExited& exited) const;
   void kill(int local_rank, std::string why);
   void outlive(const ProcessExited& exited);
@@ -103,7 +106,7 @@ class Member {
   void fail_own(const ProcessExited& exited);
   void set_ready(bool is_ready);
   int rank_of(int local_rank) const;
-  bool is_native() const { return ctx_.id.runtime == api::RuntimeKind::kNative; }
+  bool is_native() const { return ctx_.keeps_processes(); }
   bool are_all(bool (*predicate)(const Process&)) const;
 
   Context& ctx_;
@@ -115,10 +118,11 @@ class Member {
   int member_rank_ = -1;
   Standing standing_;
   std::optional<Parking> parking_;
-  std::optional<api::Failure> own_loss_;  // of a process, until the gang has outlived it
-  int ready_told_on_ = 0;                 // which Join the leader got it after
-  int finished_told_on_ = 0;              // the same
-  std::vector<Write> writes_;             // sealed, and neither stored nor given up
+  std::optional<SteadyPoint> rested_alone_;  // since when the leader was lost then
+  std::optional<api::Failure> own_loss_;     // of a process, until the gang has outlived it
+  int ready_told_on_ = 0;                    // which Join the leader got it after
+  int finished_told_on_ = 0;                 // the same
+  std::vector<Write> writes_;                // sealed, and neither stored nor given up
   std::optional<api::channel::Report> unsent_report_;
   SteadyPoint report_sent_{};
 

@@ -11,9 +11,13 @@ namespace channel = api::channel;
 
 void Member::on_process_exited(const ProcessExited& exited) {
   Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
-  if (exited.exit_code != 0 && !exited.was_told && can_outlive(exited)) return outlive(exited);
+  // Killed, and not yet gone when it was told: its end is news all the same.
+  const bool is_news = !exited.was_told || (!is_native() && exited.was_killed && !is_stopping());
+  if (exited.exit_code != 0 && is_news && can_outlive(exited)) return outlive(exited);
   process.is_running = process.is_working = false;
   process.exit_code = exited.exit_code;
+  // Told to make room for the next generation, it may well say that with 0; it has not finished.
+  if (!is_native() && exited.was_told && !is_stopping()) process.exit_code.reset();
   if (exited.exit_code != 0 && !exited.was_told) fail_own(exited);
 }
 
@@ -77,8 +81,17 @@ void Member::on_stop_gang(const StopGang& stop) {
     case StopReason::kStale:
       return begin_stop(api::kExitRetry, false, stop.why);
     case StopReason::kFailed:
+      // What the loss of a peer did to a foreign program is no failure of it.
+      if (!is_native() && own_loss_ && !stop.is_program_blamed && !was_killed(*own_loss_))
+        own_loss_.reset();
       return end_as_victim(stop.why);
   }
+}
+
+// One rank was enough. A foreign program may go on without it for ever.
+void Member::end_if_others_have() {
+  if (!is_native() && !is_finished_ && !is_stopping())
+    begin_stop(api::kExitRetry, false, "the job has finished");
 }
 
 void Member::end_as_victim(const std::string& why) {
@@ -131,7 +144,7 @@ void Member::stop_processes(bool is_saving) {
 }
 
 bool Member::is_replaceable() const {
-  return is_native() && commit_ && !is_finished_ && ctx_.record && ctx_.record->spec.has_successors;
+  return commit_ && !is_finished_ && ctx_.record && ctx_.record->spec.has_successors;
 }
 
 std::optional<SteadyPoint> Member::leader_lost_since() const {
@@ -150,6 +163,8 @@ void Member::on_termination_asked(const std::string& interruption) {
   ctx_.is_leaving = true;
   if (is_replaceable()) {
     leave_by_ = ctx_.now.steady + ctx_.timings.save_grace;
+    // It may save beside the others' coming to rest, and whether they are heard or not.
+    if (!is_native()) ctx_.act(StopProcesses{ctx_.timings.save_grace});
     return ctx_.note("leaving", why);
   }
   if (commit_ && interruption.empty()) tell_victim(why);
@@ -158,6 +173,7 @@ void Member::on_termination_asked(const std::string& interruption) {
 
 void Member::on_tick() {
   link_.on_tick();
+  rest_alone();
   report(false);
   retry_writes();
   if (term_at_ && ctx_.now.steady >= *term_at_) {

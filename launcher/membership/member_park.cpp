@@ -32,9 +32,34 @@ void Member::on_park(const Park& park) {
   }
   standing_.promise(park.generation);
   parking_ = Parking{park.generation, ctx_.now.steady + ctx_.timings.park_max, false};
+  if (!is_native()) {
+    const bool may_save = park.is_calm || ctx_.is_leaving;
+    const auto& timings = ctx_.timings;
+    if (!is_at_rest()) ctx_.act(StopProcesses{may_save ? timings.save_grace : timings.kill_grace});
+    return;
+  }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (processes_[i].is_working) ctx_.act(TellProcess{static_cast<int>(i), channel::Park{}});
   }
+}
+
+// Cut off, and soon another pod may have this one's place: nobody else ends what runs here.
+void Member::rest_alone() {
+  const auto lost_since = leader_lost_since();
+  if (is_native() || is_stopping() || !lost_since || is_at_rest()) return;
+  if (ctx_.now.steady < *lost_since + ctx_.timings.foreign_alone || rested_alone_ == lost_since)
+    return;
+  rested_alone_ = lost_since;
+  ctx_.note("programs_end", "the leading launcher is not heard", true);
+  standing_.promise(standing_.entered());
+  ctx_.act(StopProcesses{ctx_.timings.kill_grace});
+}
+
+// A program of another framework comes to rest by its end.
+bool Member::is_at_rest() const {
+  return std::ranges::none_of(processes_, [this](const Process& process) {
+    return is_native() ? process.is_working : process.is_running;
+  });
 }
 
 // A process that does not come to rest holds up all the others: another one takes its place, and
@@ -46,16 +71,15 @@ void Member::drive_parking() {
     parking_->deadline = ctx_.now.steady + ctx_.timings.park_max;
     for (std::size_t i = 0; i < processes_.size(); ++i) {
       const bool is_traced = processes_[i].pulse.state == RunState::kTraced;
-      if (!processes_[i].is_working || is_traced || processes_[i].killed_at) continue;
+      const bool is_busy = is_native() ? processes_[i].is_working : processes_[i].is_running;
+      if (!is_busy || is_traced || processes_[i].killed_at) continue;
       kill(static_cast<int>(i),
            "it did not come to rest within " + std::to_string(limit.count()) + " s");
     }
   }
   // What is on its way to storage may be the newest that there is: the end of it is told, too.
   const bool has_written = parking_->is_writing_told && writes_.empty();
-  if ((!parking_->is_reported || has_written) &&
-      are_all([](const Process& process) { return !process.is_working; }))
-    tell_parked();
+  if ((!parking_->is_reported || has_written) && is_at_rest()) tell_parked();
 }
 
 void Member::tell_parked() {
@@ -66,7 +90,8 @@ void Member::tell_parked() {
     const Holding held = process.is_running ? process.held : Holding{};
     parked.held.push_back(held);
     // One that holds nothing may have come in the place of one that did.
-    const bool may_have_held = process.welcomed_in == parking_->generation && held.generation == 0;
+    const bool may_have_held =
+        is_native() && process.welcomed_in == parking_->generation && held.generation == 0;
     parked.has_never_held =
         parked.has_never_held || has_surely_never_held(parking_->generation, held, may_have_held);
     parked.has_ended = parked.has_ended || process.exit_code == 0;
@@ -79,9 +104,13 @@ void Member::tell_parked() {
 // A process that was killed says nothing of the program: another one may do. One that ended with a
 // code of its own is the failure policy's to judge, and so is every end that the policy names.
 // Where memory is short another one is killed as well: the operator makes the micro-batch smaller.
+// A program of another framework ends with a code of its own when a peer is lost, too: the leader
+// tells the two apart.
 bool Member::can_outlive(const ProcessExited& exited) const {
-  return is_native() && exited.signal != 0 && !exited.is_out_of_memory && standing_.entered() > 0 &&
-         !is_stopping() && !is_finished_ && ctx_.record && ctx_.record->spec.is_in_place;
+  const bool may_be_a_victim =
+      is_native() ? exited.signal != 0 : exited.exit_code != api::kExitFatal;
+  return may_be_a_victim && !exited.is_out_of_memory && standing_.entered() > 0 && !is_stopping() &&
+         !is_finished_ && ctx_.record && ctx_.record->spec.is_in_place;
 }
 
 void Member::outlive(const ProcessExited& exited) {
@@ -91,7 +120,7 @@ void Member::outlive(const ProcessExited& exited) {
   // Whoever comes in its place has not what this one may have contributed to.
   standing_.promise(standing_.entered());
   Process next;
-  next.is_running = true;
+  next.is_running = is_native();
   next.welcomed_in = process.welcomed_in;
   process = std::move(next);
   // What is being written will be there without it; nothing of it can be tried again.
@@ -107,8 +136,8 @@ void Member::outlive(const ProcessExited& exited) {
   if (parking_) parking_->is_reported = false;
   report(true);
   link_.send(ProcessLost{failure});
-  own_loss_ = std::move(failure);
-  ctx_.act(ReplaceProcess{exited.local_rank});
+  if (is_native() || !own_loss_) own_loss_ = std::move(failure);
+  if (is_native()) ctx_.act(ReplaceProcess{exited.local_rank});
 }
 
 }  // namespace pawl::membership

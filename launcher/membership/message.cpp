@@ -77,6 +77,7 @@ void fields(M& m, V&& visit) {
     visit("token", m.token);
     visit("address", m.address);
     visit("masterPort", m.master_port);
+    visit("ports", m.ports);
     visit("processes", m.processes);
     visit("fingerprint", m.fingerprint);
     visit("leaving", m.is_leaving);
@@ -113,6 +114,7 @@ void fields(M& m, V&& visit) {
     visit("writing", m.is_writing);
   } else if constexpr (Is<M, Park>) {
     visit("generation", m.generation);
+    visit("calm", m.is_calm);
   } else if constexpr (Is<M, Refused>) {
     visit("why", m.why);
     visit("final", m.is_final);
@@ -123,11 +125,13 @@ void fields(M& m, V&& visit) {
     visit("key", m.key);
     visit("loadUri", m.load_uri);
     visit("sourceRank", m.source_rank);
+    visit("addresses", m.addresses);
   } else if constexpr (Is<M, Peers>) {
     visit("addresses", m.addresses);
   } else if constexpr (Is<M, StopGang>) {
     visit("reason", m.reason);
     visit("saving", m.is_saving);
+    visit("programBlamed", m.is_program_blamed);
     visit("why", m.why);
   } else if constexpr (Is<M, Published>) {
     visit("step", m.step);

@@ -31,6 +31,9 @@ struct Join {  // first on every connection; `token` proves the pod UID
   std::string
       address;  // of this launcher's own listener; its host is also where its processes listen
   std::uint16_t master_port = 0;  // free on this host: MASTER_PORT if this member gets rank 0
+  // Free, too, for another framework's processes to listen, by local rank; the first is
+  // master_port.
+  std::vector<std::uint16_t> ports;
   int processes = 1;
   std::string fingerprint;  // of its certificate: the lead may be handed over to it
   bool is_leaving = false;  // told to go, as with Leaving
@@ -62,7 +65,7 @@ struct Leaving {};  // told to go (SIGTERM); the leader says when
 struct Exit {       // a process failed; the first cause of the end of this attempt
   api::Failure failure;
 };
-struct ProcessLost {  // it was killed, with the state that it held; its launcher starts another
+struct ProcessLost {  // it has ended, with the state that it held, and another may take its place
   api::Failure failure;
 };
 struct Broken {  // a process has parked by itself: a collective failed under it
@@ -90,9 +93,10 @@ struct Commit {  // the committed record, shown to each member
   api::WorkerGroup group;
   std::string master_address;
   std::uint16_t master_port = 0;
-  std::string key;       // hex; of this generation's data plane
-  std::string load_uri;  // folder of the checkpoint to start from, "" = fresh
-  int source_rank = -1;  // feeds the ranks that lack the base generation's state
+  std::string key;                     // hex; of this generation's data plane
+  std::string load_uri;                // folder of the checkpoint to start from, "" = fresh
+  int source_rank = -1;                // feeds the ranks that lack the base generation's state
+  std::vector<std::string> addresses;  // of every process, by rank; for TensorFlow alone
 };
 struct Peers {
   std::vector<std::string> addresses;  // of every process, by rank
@@ -102,9 +106,11 @@ struct StopGang {
   StopReason reason = StopReason::kFailed;
   bool is_saving = false;
   std::string why;
+  bool is_program_blamed = false;  // programs that ended by codes of their own are the cause
 };
 struct Park {
   std::int64_t generation = 0;  // the newest that the leader has read
+  bool is_calm = false;         // nothing is broken: programs that are to end may save first
 };
 struct AskCheckpoint {};
 struct Published {

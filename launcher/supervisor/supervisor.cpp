@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/api/contract.h"
+#include "common/os/processes.h"
 #include "launcher/supervisor/error_file.h"
 #include "launcher/supervisor/oom.h"
 #include "launcher/supervisor/run_state.h"
@@ -15,6 +16,7 @@ namespace pawl::launcher {
 namespace {
 // An output that nobody reads must not hold back the news of a death.
 constexpr std::chrono::milliseconds kTailWait{500};
+constexpr std::chrono::milliseconds kStraysWait{5'000};  // of what even SIGKILL does not end
 }  // namespace
 
 Supervisor::Supervisor(const Clock& clock, std::shared_ptr<Inbox> inbox,
@@ -33,8 +35,9 @@ Supervisor::~Supervisor() {
 
 Status Supervisor::start(int local_rank, const SpawnOptions& options,
                          const std::string& error_file) {
-  // What the one before it wrote there is not this one's.
+  // What the one before it wrote there is not this one's, nor what memory its helpers wanted.
   if (!error_file.empty()) ::unlink(error_file.c_str());
+  if (!is_any_running()) oom_kills_ = oom_kills();
   PAWL_TRY(spawned, spawn(options));
   Process process;
   process.pid = spawned.pid;
@@ -58,6 +61,7 @@ void Supervisor::stop_all(std::chrono::milliseconds grace) {
     // A stopped process would keep the signal pending for ever.
     signal_group(process, SIGCONT);
   }
+  if (!is_any_told()) return;
   const SteadyPoint kill_at = clock_.steady_now() + grace;
   kill_at_ = kill_at_ ? std::min(*kill_at_, kill_at) : kill_at;
 }
@@ -104,16 +108,17 @@ void Supervisor::reap() {
 void Supervisor::on_ended(int local_rank, int status) {
   Process& process = processes_.at(local_rank);
   process.is_running = false;
+  // The time of those that were told to end is no matter of those that take their places.
+  if (!is_any_told()) kill_at_.reset();
   process.ended_at = clock_.steady_now();
   ProcessExited exited{.local_rank = local_rank, .was_told = process.was_told};
-  if (WIFSIGNALED(status)) {
-    exited.signal = WTERMSIG(status);
-    exited.exit_code = 128 + exited.signal;
+  if (WIFSIGNALED(status)) exited.signal = WTERMSIG(status);
+  exited.exit_code = WIFSIGNALED(status) ? 128 + exited.signal : WEXITSTATUS(status);
+  exited.was_killed = exited.signal == SIGKILL && !process.is_killed_by_us;
+  if (exited.exit_code == 128 + SIGKILL) {  // a shell says the same of its child
     const std::int64_t kills = oom_kills();
-    exited.is_out_of_memory = exited.signal == SIGKILL && kills > oom_kills_;
+    exited.is_out_of_memory = kills > oom_kills_;
     oom_kills_ = kills;
-  } else {
-    exited.exit_code = WEXITSTATUS(status);
   }
   if (exited.exit_code != 0) exited.message = read_error_file(process.error_file);
   process.ended = exited;
@@ -126,22 +131,63 @@ void Supervisor::on_ended(int local_rank, int status) {
 void Supervisor::on_tail(int local_rank, const std::string& tail) {
   Process& process = processes_.at(local_rank);
   if (!process.ended) return;
-  ProcessExited exited = *std::exchange(process.ended, std::nullopt);
-  exited.log_tail = tail;
-  events_.on_exited(std::move(exited));
+  process.ended->log_tail = tail;
+  process.has_tail = true;
+  tell_ends();
+}
+
+// Programs start others in sessions of their own (a torchrun inside ours its workers), which come
+// to us when their parents end. The next ones must not find them beside them: true when none is
+// left.
+bool Supervisor::end_strays() const {
+  if (is_any_running()) return true;
+  bool are_gone = true;
+  for (const os::ProcessInfo& info : os::descendants_of(::getpid())) {
+    if (info.is_zombie) continue;
+    are_gone = false;
+    ::kill(info.pid, SIGKILL);
+  }
+  return are_gone;
+}
+
+void Supervisor::tell_ends() {
+  const SteadyPoint now = clock_.steady_now();
+  std::vector<int> due;
+  for (const auto& [local_rank, process] : processes_) {
+    if (process.ended && (process.has_tail || now - process.ended_at > kTailWait))
+      due.push_back(local_rank);
+  }
+  if (due.empty()) return;
+  const bool are_alone = end_strays();
+  for (const int local_rank : due) {
+    Process& process = processes_.at(local_rank);
+    if (!process.ended || (!are_alone && now - process.ended_at < kStraysWait)) continue;
+    // What it starts may be a process in the same place.
+    events_.on_exited(*std::exchange(process.ended, std::nullopt));
+  }
 }
 
 void Supervisor::on_tick() {
   reap();
   const SteadyPoint now = clock_.steady_now();
-  for (auto& [local_rank, process] : processes_) {
-    if (process.ended && now - process.ended_at > kTailWait) on_tail(local_rank, "");
-  }
+  tell_ends();
   if (!kill_at_ || now < *kill_at_) return;
   kill_at_.reset();
-  for (const auto& [local_rank, process] : processes_) {
-    if (process.is_running) signal_group(process, SIGKILL);
+  for (auto& [local_rank, process] : processes_) {
+    if (!process.is_running || !process.was_told) continue;
+    process.is_killed_by_us = true;
+    signal_group(process, SIGKILL);
   }
+}
+
+bool Supervisor::is_any_running() const {
+  return std::ranges::any_of(processes_, [](const auto& entry) { return entry.second.is_running; });
+}
+
+bool Supervisor::is_any_told() const {
+  return std::ranges::any_of(processes_, [](const auto& entry) {
+    return entry.second.is_running && entry.second.was_told;
+  });
 }
 
 }  // namespace pawl::launcher

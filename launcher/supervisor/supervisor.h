@@ -49,13 +49,18 @@ class Supervisor {
  private:
   struct Process {
     pid_t pid = 0;
-    bool is_running = false, was_told = false;
+    bool is_running = false, was_told = false, is_killed_by_us = false;
     std::string error_file;
-    std::optional<ProcessExited> ended;  // waits for its log tail
+    std::optional<ProcessExited> ended;  // waits for its log tail, and for what it has left
+    bool has_tail = false;
     SteadyPoint ended_at{};
   };
   void on_ended(int local_rank, int status);
+  bool is_any_running() const;
+  bool is_any_told() const;
   void on_tail(int local_rank, const std::string& tail);
+  bool end_strays() const;
+  void tell_ends();
   void signal_group(const Process& process, int signal) const;
 
   const Clock& clock_;

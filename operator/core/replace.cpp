@@ -41,6 +41,8 @@ std::string places_text(const std::vector<std::string>& names) {
 
 // What the gang does meanwhile: a smaller one may have gone on already.
 std::string meanwhile_text(const Pass& pass, bool is_waiting) {
+  if (is_waiting && !goes_on_from_memory(pass))
+    return ", and all programs are started again with it";
   if (is_waiting) return ", and the gang goes on from memory with it";
   return "; until then the gang trains with " + std::to_string(pass.report->members.size()) +
          " of " + std::to_string(pass.size());

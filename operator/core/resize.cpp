@@ -33,9 +33,10 @@ std::string change_text(const Pass& pass) {
 }
 
 // A pod that may hold what nobody else does: a member, and one of before until the generation
-// without it has made a step.
+// without it has made a step. Foreign programs hold nothing for each other.
 bool is_needed_by_gang(Pass& pass, const PodView& pod) {
   if (outcome_of(pod) != Outcome::kNone || pass.report == nullptr) return false;
+  if (!goes_on_from_memory(pass) && !pass.is_member(pod.meta.uid)) return false;
   const auto& progress = pass.report->progress;
   const bool has_stepped = progress && progress->step > pass.report->start_step;
   if (!pass.is_member(pod.meta.uid) && (has_stepped || pass.report->is_finished)) return false;
@@ -91,7 +92,9 @@ void resize(Pass& pass) {
     after.pods.push_back({slot, pod_name(pass.job, after.attempt, slot, 0), "", 0, slot});
   }
   const std::string message =
-      change_text(pass) + "; the gang goes on, and changes between two steps";
+      change_text(pass) + (goes_on_from_memory(pass)
+                               ? "; the gang goes on, and changes between two steps"
+                               : "; the pods that stay start their programs again with the others");
   pass.say("Resizing", message);
   patch(pass, std::move(after));
   pass.acts.push_back(EmitEvent{false, "Resizing", message, pass.next.attempt, pass.job.meta.uid,

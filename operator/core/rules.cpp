@@ -50,8 +50,7 @@ Verdict judge(const Pass& pass, const Loss& loss) {
 
 bool is_in_place(const Pass& pass) {
   const TrainingJobSpec& spec = pass.job.spec;
-  const bool is_wanted = spec.strategy == Strategy::kInPlace && spec.max_restarts > 0;
-  if (spec.runtime_kind != RuntimeKind::kNative || !is_wanted) return false;
+  if (spec.strategy != Strategy::kInPlace || spec.max_restarts <= 0) return false;
   constexpr int kSignalsMax = 31;
   const auto allows = [&pass](int signal, const char* name) {
     const Loss killed{.kind = LossKind::kFault,
@@ -63,6 +62,10 @@ bool is_in_place(const Pass& pass) {
     if (!allows(signal, cause::kSignal)) return false;
   }
   return allows(SIGKILL, cause::kHang);  // its launcher kills one that hangs
+}
+
+bool goes_on_from_memory(const Pass& pass) {
+  return pass.job.spec.runtime_kind == RuntimeKind::kNative;
 }
 
 bool has_successors(const Pass& pass) {

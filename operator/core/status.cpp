@@ -126,6 +126,7 @@ void tell_outlived(Pass& pass) {
 }
 
 std::string start_text(const Pass& pass) {
+  if (!goes_on_from_memory(pass)) return "all programs were started again";
   const bool is_from_memory = pass.report->base_generation > 0;
   return "the gang goes on from step " + std::to_string(pass.report->start_step) +
          (is_from_memory ? ", which the others hold in memory" : ", the newest stored one");

@@ -30,6 +30,8 @@ Verdict judge(const Pass& pass, const Loss& loss);
 // A gang of this job may outlive the loss of a process or a pod: its strategy says so, and no rule
 // has another answer to a signal.
 bool is_in_place(const Pass& pass);
+// … with what the others hold in memory; else it starts all its programs again in their pods.
+bool goes_on_from_memory(const Pass& pass);
 // … and its lost pods get successors: no rule has another answer to a disruption, and nobody else
 // decides which pods run.
 bool has_successors(const Pass& pass);

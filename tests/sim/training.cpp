@@ -31,7 +31,6 @@ void Training::enter(const std::string& job_uid, const channel::Welcome& welcome
   gang.step = gang.start_step = welcome.start_step;
   gang.base = welcome.base_generation;
   gang.source_rank = welcome.source_rank;
-  gang.can_park = welcome.can_park;
   gang.ranks[welcome.rank] = &rank;
   if (std::cmp_equal(gang.ranks.size(), gang.world_size) && !gang.is_started) begin(key, gang);
 }
@@ -57,17 +56,45 @@ void Training::begin(const Key& key, Gang& gang) {
   step_later(key);
 }
 
-void Training::run_alone(const std::string& job_uid, std::int64_t attempt,
-                         std::shared_ptr<Rank*> rank) {
-  const Course& plan = course(job_uid);
+void Training::run_program(const std::string& job_uid, const membership::Placement& place,
+                           Rank& rank) {
+  const Key key{job_uid, place.attempt, place.generation};
+  Gang& gang = gangs_[key];
+  if (gang.is_over) return;  // it waits for a rank that is gone again
+  gang.world_size = place.members;
+  gang.is_program = true;
+  gang.ranks[place.member_rank] = &rank;
+  if (std::cmp_equal(gang.ranks.size(), gang.world_size) && !gang.is_started)
+    begin_program(key, gang);
+}
+
+int Training::excuses(const Key& key) {
+  const AttemptTruth& truth = truth_.of(std::get<0>(key), std::get<1>(key));
+  return truth.disruptions + truth.records + truth.noise + truth.sizes + truth.kills;
+}
+
+void Training::begin_program(const Key& key, Gang& gang) {
+  gang.is_started = true;
+  const auto [job, attempt, generation] = key;
+  const auto before = gangs_.find(Key{job, attempt, generation - 1});
+  if (before != gangs_.end() && before->second.excuses == excuses(key)) {
+    invented_ = "generation " + std::to_string(generation) +
+                " of a program that has failed by itself in the one before";
+  }
+  AttemptTruth& truth = truth_.of(std::get<0>(key), std::get<1>(key));
+  truth.faults = truth.at_start;  // as in begin()
+  const Course& plan = course(std::get<0>(key));
   milliseconds time = plan.steps * plan.step_time;
   const bool fails = may_fail && engine_.chance(knobs_.crash_per_step * 2);
   if (fails) time = engine_.between(milliseconds{0}, time);
-  engine_.after(time, [this, job_uid, attempt, rank, fails] {
-    if (*rank == nullptr) return;
-    int signal = 0;
-    const int code = fails ? draw_exit(job_uid, attempt, signal) : 0;
-    (*rank)->exit_process(code, signal, false);
+  engine_.after(time, [this, key, fails] {
+    Gang& running = gangs_[key];
+    if (running.is_over || is_stalled(running)) return;
+    if (fails) {
+      fail_one(key, running);
+    } else {
+      finish(key, running);
+    }
   });
 }
 
@@ -95,10 +122,12 @@ void Training::leave(Rank& rank) {
     const auto ranks = gangs_[key].ranks;
     for (const auto& [number, other] : ranks) {
       if (!gangs_[key].ranks.contains(number)) continue;
-      if (gangs_[key].can_park) {
+      if (!gangs_[key].is_program) {
         come_to_rest(key, number, "a rank is gone");
-      } else {
-        other->exit_process(api::kExitRetry, 0, false);
+      } else {  // what it calls an error of its own, or nobody's
+        constexpr int kCodes[] = {1, 1, 75, 134};
+        const int code = kCodes[engine_.random().below(4)];
+        other->exit_process(code, code == 134 ? 6 : 0, false);
       }
     }
   });
@@ -128,6 +157,7 @@ bool Training::kill_one() {
       gangs_, [](const auto& item) { return item.second.is_started && !item.second.is_over; });
   if (found == gangs_.end()) return false;
   ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).faults;
+  ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).kills;
   found->second.ranks.rbegin()->second->exit_process(137, 9, false);
   return true;
 }
@@ -212,11 +242,14 @@ void Training::fail_one(const Key& key, Gang& gang) {
     engine_.trace("rank " + std::to_string(rank) + " of attempt " +
                   std::to_string(std::get<1>(key)) + " hangs");
     ++truth_.of(std::get<0>(key), std::get<1>(key)).faults;
+    ++truth_.of(std::get<0>(key), std::get<1>(key)).kills;  // by its launcher
     hung_.insert(gang.ranks.at(rank));
     return;
   }
   int signal = 0;
   const int code = draw_exit(std::get<0>(key), std::get<1>(key), signal);
+  if (signal != 0) ++truth_.of(std::get<0>(key), std::get<1>(key)).kills;
+  if (gang.is_program && code == 1) gang.excuses = excuses(key);
   engine_.trace("rank " + std::to_string(rank) + " of attempt " + std::to_string(std::get<1>(key)) +
                 " fails with " + std::to_string(code));
   gang.ranks.at(rank)->exit_process(code, signal, false);
@@ -236,7 +269,7 @@ void Training::finish(const Key& key, Gang& gang) {
                     const auto found = ended.ranks.find(number);
                     if (found == ended.ranks.end()) return;
                     Rank* one = found->second;
-                    one->say(channel::Done{ended.step});
+                    if (!ended.is_program) one->say(channel::Done{ended.step});
                     one->exit_process(0, 0, false);
                   });
   }

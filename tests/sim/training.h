@@ -47,8 +47,8 @@ class Training {
   const Course& course(const std::string& job_uid);
   // Native: after Welcome. The gang is known by job, attempt and generation.
   void enter(const std::string& job_uid, const api::channel::Welcome& welcome, Rank& rank);
-  // Custom: runs by itself for the course's time.
-  void run_alone(const std::string& job_uid, std::int64_t attempt, std::shared_ptr<Rank*> rank);
+  // Custom: when all of its generation are there they run for the course's time, and say nothing.
+  void run_program(const std::string& job_uid, const membership::Placement& place, Rank& rank);
   void leave(Rank& rank);  // its process has ended, however
   // By order, which is void in any other generation.
   void park(Rank& rank, std::int64_t generation);
@@ -80,10 +80,14 @@ class Training {
     std::int64_t step = 0, start_step = 0, base = 0;
     int source_rank = -1;
     bool is_started = false, is_over = false;
-    bool can_park = false;
+    bool is_program = false;  // another framework's: it only ever ends
+    // What could explain that a program failed, when one did so by itself; -1: none did.
+    int excuses = -1;
     bool has_half_step = false;  // it broke while some had applied a step more
   };
   void begin(const Key& key, Gang& gang);
+  void begin_program(const Key& key, Gang& gang);
+  int excuses(const Key& key);
   void break_up(Gang& gang);
   void come_to_rest(const Key& key, int number, const std::string& why);
   void step_later(const Key& key);

@@ -20,6 +20,7 @@ struct AttemptTruth {
   int records = 0;      // somebody deleted the record, or a status
   int noise = 0;        // networks and clocks: may look like anything
   int sizes = 0;        // the user asked for another size; no cause of a loss by itself
+  int kills = 0;        // of the faults, by a signal: what a rank's peers make of it is its doing
   bool is_any() const { return faults + fatal + retries + disruptions + records + noise > 0; }
 };
 

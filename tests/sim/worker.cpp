@@ -50,7 +50,7 @@ Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
   id_.host = "10.0.0.1";
   id_.address = uid.substr(0, 13) + ":1";
   id_.fingerprint = "print-" + id_.self.start;
-  id_.master_port = 29500;
+  id_.ports = {29500};
   id_.data_key = "key";
   id_.has_checkpoints = facts.checkpoint.has_value();
 }
@@ -92,6 +92,8 @@ void Worker::tick() {
 Tick Worker::look_at_process() {
   if (!has_process_) return {};
   const bool hangs = place_.training.hangs(*this);
+  if (id_.runtime != api::RuntimeKind::kNative)  // it writes no pulse: only a stopped one is seen
+    return {{{.state = hangs ? RunState::kStopped : RunState::kRuns}}};
   if (!hangs) ++beats_;
   const bool is_stopped = hangs && beats_ % 2 == 0;
   return {{{.state = is_stopped ? RunState::kStopped : RunState::kRuns,
@@ -169,7 +171,7 @@ void Worker::exit_process(int code, int signal, bool was_told) {
   has_process_ = false;
   *self_ = nullptr;
   place_.training.leave(*this);
-  if (code == 0) place_.truth.jobs[job_uid_].succeeded.insert(uid());
+  if (code == 0 && !was_told) place_.truth.jobs[job_uid_].succeeded.insert(uid());
   feed_soon(ProcessExited{.local_rank = 0,
                           .exit_code = code,
                           .signal = signal,

@@ -135,6 +135,7 @@ class Worker final : public Rank {
   std::unique_ptr<Reflector> reflector_;
   std::map<membership::PeerId, Connection> connections_;
   membership::PeerId last_peer_ = membership::kLeaderPeer;
+  std::optional<membership::Placement> placement_;  // of a process that is started with one
   std::shared_ptr<Rank*> self_;  // emptied when the process, or all of this, is gone
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
   std::uint64_t beats_ = 0;  // of the process

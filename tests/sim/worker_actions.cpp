@@ -4,6 +4,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/base/check.h"
 #include "launcher/reporter/record_json.h"
 #include "tests/sim/worker.h"
 
@@ -185,10 +186,15 @@ void Worker::act(const SelectCheckpoint& select) {
             place_.engine.between(milliseconds{1}, milliseconds{500}));
 }
 
-void Worker::act(const StartProcesses&) { start_process(); }
+void Worker::act(const StartProcesses& start) {
+  placement_ = start.placement;
+  start_process();
+}
 
 void Worker::start_process() {
+  PAWL_CHECK(!has_process_, "a process is started beside another one in its place");
   has_process_ = true;
+  is_stopping_process_ = false;
   self_ = std::make_shared<Rank*>(this);
   Training& training = place_.training;
   const bool is_told_to = training.starts_to_fail > 0;
@@ -207,7 +213,7 @@ void Worker::start_process() {
     if (id_.runtime == api::RuntimeKind::kNative) {
       return say(api::channel::Hello{.data_port = 4000, .config_hash = "h"});
     }
-    place_.training.run_alone(job_uid_, attempt(), self);
+    place_.training.run_program(job_uid_, *placement_, *this);
   });
 }
 
@@ -237,8 +243,13 @@ void Worker::act(const StopProcesses& stop) {
   is_stopping_process_ = true;
   const milliseconds wish = place_.engine.between(milliseconds{1}, place_.knobs.exit_max);
   const bool is_killed = wish > stop.grace || place_.training.hangs(*this);
-  place_.engine.after(is_killed ? stop.grace : wish, [this, self = self_, is_killed] {
-    if (*self != nullptr) exit_process(is_killed ? 137 : 143, is_killed ? 9 : 15, true);
+  // One that saves first says that all is well.
+  const bool says_well = id_.runtime != api::RuntimeKind::kNative && place_.engine.chance(2'000);
+  place_.engine.after(is_killed ? stop.grace : wish, [this, self = self_, is_killed, says_well] {
+    if (*self == nullptr) return;
+    if (is_killed || !says_well)
+      return exit_process(is_killed ? 137 : 143, is_killed ? 9 : 15, true);
+    exit_process(0, 0, true);
   });
 }
 

@@ -199,6 +199,28 @@ TEST_CASE("run: Ctrl-C deletes the job and waits for its processes", "[cli]") {
   CHECK(run.marked_processes().empty());
 }
 
+TEST_CASE("run: with a program that is killed all are started again, in their pods", "[cli]") {
+  Run run{
+      "case $TORCHELASTIC_RESTART_COUNT in 0) echo up > $READY; exec sleep 1000;; esac; "
+      "echo again, rank $RANK of $WORLD_SIZE"};
+  const std::string fifo = run.make_fifo();
+  ::setenv("READY", fifo.c_str(), 1);
+  run.start();
+  wait_for_lines(fifo, 2);
+  for (const pid_t pid : run.marked_processes()) {
+    if (read("/proc/" + std::to_string(pid) + "/comm") != "sleep\n") continue;
+    ::kill(pid, SIGKILL);
+    break;
+  }
+  const int code = run.wait();
+  const std::string logs = run.log("shell-1-0-0") + run.log("shell-1-1-0");
+  INFO(run.output() << logs);
+  CHECK(code == 0);
+  CHECK(contains(logs, "again, rank 0 of 2"));
+  CHECK(contains(logs, "again, rank 1 of 2"));
+  CHECK(run.marked_processes().empty());
+}
+
 TEST_CASE("run: kill -9 of pawl leaves no process", "[cli]") {
   Run run{"echo up > $READY; exec sleep 1000"};
   const std::string fifo = run.make_fifo();

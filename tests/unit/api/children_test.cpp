@@ -117,6 +117,10 @@ TEST_CASE("processes_per_worker: the number, else the GPUs of the worker, else 1
   CHECK(processes_per_worker(samples::observed(object)) == 4);
   container["resources"] = {{"limits", {{"nvidia.com/mig-1g.5gb", 2}}}};
   CHECK(processes_per_worker(samples::observed(object)) == 2);
+  for (const char* kind : {"JAX", "TensorFlow"}) {  // one process works with all of them
+    object["spec"]["runtime"]["kind"] = kind;
+    CHECK(processes_per_worker(samples::observed(object)) == 1);
+  }
   object["spec"]["processesPerWorker"] = 3;
   CHECK(processes_per_worker(samples::observed(object)) == 3);
   CHECK(processes_per_worker(samples::observed(samples::native_job())) == 1);

@@ -82,7 +82,7 @@ TEST_CASE("codec: a wrong type in a TrainingJob names the field", "[api]") {
       {"/spec/failurePolicy", json{{"maxRestarts", true}}, "spec.failurePolicy.maxRestarts"},
       {"/spec/checkpoint", json::object(), "spec.checkpoint.uri"},
       {"/spec/checkpoint", json{{"uri", "file:///c"}, {"keep", "3"}}, "spec.checkpoint.keep"},
-      {"/spec/runtime", json{{"kind", "JAX"}}, "spec.runtime.kind"},
+      {"/spec/runtime", json{{"kind", "Magic"}}, "spec.runtime.kind"},
       {"/spec/runtime", json{{"config", 1}}, "spec.runtime.config"},
       {"/spec/ttlSecondsAfterFinished", 18446744073709551615ULL, "spec.ttlSecondsAfterFinished"},
       {"/status", 1, "status"},

@@ -24,6 +24,9 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
   const std::string uid = "uid-" + std::to_string(index);
   const std::string name = "pod-" + std::to_string(index);
   if (is_eligible) record.spec.pods.push_back({slot, name, uid, 0, slot});
+  std::vector<std::uint16_t> ports;
+  for (int local = 0; local < options.processes; ++local)
+    ports.push_back(static_cast<std::uint16_t>(29500 + local));
   Node node;
   node.address = "10.0.0." + std::to_string(index) + ":1000";
   node.membership =
@@ -37,7 +40,7 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
                                             .host = "10.0.0." + std::to_string(index),
                                             .address = node.address,
                                             .fingerprint = "print-" + std::to_string(index),
-                                            .master_port = 29500,
+                                            .ports = ports,
                                             .data_key = "key-" + std::to_string(index),
                                             .has_checkpoints = options.has_checkpoints});
   nodes.push_back(std::move(node));
@@ -168,6 +171,7 @@ void GangWorld::act(std::size_t index, const SelectCheckpoint&) { give(index, st
 
 void GangWorld::act(std::size_t index, const StartProcesses& start) {
   nodes[index].has_processes = true;
+  ++nodes[index].starts;
   nodes[index].placement = start.placement;
 }
 
@@ -181,7 +185,10 @@ void GangWorld::act(std::size_t index, const TellProcess& tell) {
   node.was_stopped = node.was_stopped || std::holds_alternative<api::channel::Stop>(tell.message);
 }
 
-void GangWorld::act(std::size_t index, const StopProcesses&) { nodes[index].was_stopped = true; }
+void GangWorld::act(std::size_t index, const StopProcesses& stop) {
+  nodes[index].was_stopped = true;
+  nodes[index].stop_grace = stop.grace;
+}
 
 void GangWorld::act(std::size_t index, const WriteShard& shard) {
   ShardWritten written = answer_to(shard);

@@ -33,7 +33,8 @@ struct Node {
   std::optional<int> exit_code;
   std::optional<Placement> placement;
   bool has_processes = false, was_stopped = false;
-  int replacements = 0, kills = 0;
+  int replacements = 0, kills = 0, starts = 0;
+  std::chrono::milliseconds stop_grace{0};
   std::vector<api::channel::ToProcess> told;  // to local process 0
   std::vector<api::Failure> terminations;
   std::vector<std::string> notes;

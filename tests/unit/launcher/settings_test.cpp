@@ -83,7 +83,7 @@ TEST_CASE("process_env: torchrun's variables for every process", "[launcher][C7]
                                                        {"ROLE_WORLD_SIZE", "12"},
                                                        {"MASTER_ADDR", "10.0.0.1"},
                                                        {"MASTER_PORT", "4000"},
-                                                       {"TORCHELASTIC_RESTART_COUNT", "1"},
+                                                       {"TORCHELASTIC_RESTART_COUNT", "4"},
                                                        {"TORCHELASTIC_MAX_RESTARTS", "0"},
                                                        {"TORCHELASTIC_RUN_ID", "ju-5"},
                                                        {"TORCHELASTIC_USE_AGENT_STORE", "False"},
@@ -94,6 +94,7 @@ TEST_CASE("process_env: torchrun's variables for every process", "[launcher][C7]
                                                        {"PAWL_JOB_NAME", "job"},
                                                        {"PAWL_JOB_UID", "ju"},
                                                        {"PAWL_ATTEMPT", "2"},
+                                                       {"PAWL_GENERATION", "5"},
                                                        {"PAWL_SLOT", "1"},
                                                        {"PAWL_CHECKPOINT_URI", "file:///c"},
                                                        {"PAWL_CHECKPOINT_SECONDS", "0"},
@@ -103,6 +104,36 @@ TEST_CASE("process_env: torchrun's variables for every process", "[launcher][C7]
     INFO(name);
     CHECK((env.contains(name) ? env.at(name) : "absent") == value);
   }
+}
+
+TEST_CASE("process_env: JAX finds its coordinator, TensorFlow all workers", "[launcher][C7]") {
+  Settings settings = read_settings(good_env(), {"x"}).value();
+  settings.worker.processes = 1;
+  const membership::Placement at{.member_rank = 1,
+                                 .members = 2,
+                                 .attempt = 1,
+                                 .generation = 1,
+                                 .master_address = "fd00::1",
+                                 .master_port = 4000,
+                                 .addresses = {"[fd00::1]:4000", "[fd00::2]:4001"}};
+  settings.worker.runtime = api::RuntimeKind::kJax;
+  auto env = process_env(settings, {.placement = at});
+  CHECK(env.at("JAX_COORDINATOR_ADDRESS") == "[fd00::1]:4000");
+  CHECK(env.at("JAX_NUM_PROCESSES") == "2");
+  CHECK(env.at("JAX_PROCESS_ID") == "1");
+  CHECK_FALSE(env.contains("JAX_LOCAL_DEVICE_IDS"));
+  CHECK_FALSE(env.contains("TF_CONFIG"));
+  settings.worker.processes = 4;
+  env = process_env(settings, {.local_rank = 3, .placement = at});
+  CHECK(env.at("JAX_NUM_PROCESSES") == "8");
+  CHECK(env.at("JAX_LOCAL_DEVICE_IDS") == "3");
+
+  settings.worker.processes = 1;
+  settings.worker.runtime = api::RuntimeKind::kTensorFlow;
+  env = process_env(settings, {.placement = at});
+  CHECK(env.at("TF_CONFIG") == R"({"cluster":{"worker":["[fd00::1]:4000","[fd00::2]:4001"]},)"
+                               R"("task":{"index":1,"type":"worker"}})");
+  CHECK_FALSE(env.contains("JAX_PROCESS_ID"));
 }
 
 TEST_CASE("process_env: the user's own choice of threads stands, a native process has no rank yet",

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "common/os/process.h"
+#include "common/os/processes.h"
 #include "common/os/real_clock.h"
 #include "launcher/loop/signals.h"
 #include "launcher/supervisor/error_file.h"
@@ -181,6 +182,40 @@ TEST_CASE("supervisor: who died before it was told to stop died by itself", "[la
   REQUIRE(shop.wait(1));
   CHECK(shop.ends[0].exit_code == 5);
   CHECK_FALSE(shop.ends[0].was_told);
+}
+
+TEST_CASE("supervisor: whose KILL it was is known, also of one that was told", "[launcher]") {
+  Shop shop;
+  const std::string deaf = "trap '' TERM; echo up; while :; do sleep 0.1; done";
+  shop.start(0, deaf);
+  REQUIRE(run_until(*shop.poller, [&] { return read_file(shop.out_path) == "up\n"; }));
+  SECTION("ours") {
+    shop.supervisor->stop_all(std::chrono::milliseconds{100});
+    REQUIRE(shop.wait(1));
+    CHECK_FALSE(shop.ends.at(0).was_killed);
+  }
+  SECTION("another's") {
+    shop.supervisor->stop_all(std::chrono::seconds{100});
+    shop.supervisor->kill(0);
+    REQUIRE(shop.wait(1));
+    CHECK(shop.ends.at(0).was_killed);
+  }
+  CHECK(shop.ends.at(0).was_told);
+  // The time that it had is no matter of the next one.
+  shop.ends.clear();
+  shop.start(0, "sleep 0.3");
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends.at(0).exit_code == 0);
+}
+
+TEST_CASE("supervisor: what a program started in sessions of its own ends with the last program",
+          "[launcher]") {
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  Shop shop;
+  shop.start(0, "setsid sleep 1000 & sleep 0.2; exit 3");
+  shop.start(1, "sleep 0.5");
+  REQUIRE(shop.wait(2));
+  for (const os::ProcessInfo& info : os::descendants_of(::getpid())) CHECK(info.is_zombie);
 }
 
 TEST_CASE("supervisor: orphans are reaped, and what a process leaves behind ends with it",

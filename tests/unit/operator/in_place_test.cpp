@@ -46,7 +46,7 @@ TEST_CASE("in_place: the gang may outlive a signal unless the failure policy spe
   };
   using Kind = api::RuntimeKind;
   CHECK(is_in_place(Kind::kNative, [](auto&) {}));
-  CHECK_FALSE(is_in_place(Kind::kCustom, [](auto&) {}));
+  CHECK(is_in_place(Kind::kCustom, [](auto& spec) { spec.strategy = api::Strategy::kInPlace; }));
   CHECK_FALSE(is_in_place(Kind::kNative, [](auto& spec) { spec.max_restarts = 0; }));
   CHECK_FALSE(
       is_in_place(Kind::kNative, [](auto& spec) { spec.strategy = api::Strategy::kRecreateAll; }));

@@ -120,6 +120,8 @@ World::World(int replicas, RuntimeKind kind) {
   job.spec.replicas = replicas;
   job.spec.runtime_kind = kind;
   job.spec.template_json = kTemplate;
+  // Most tests of a program that says nothing are of attempts.
+  if (kind != RuntimeKind::kNative) job.spec.strategy = Strategy::kRecreateAll;
   touch(job.meta);
 }
 

@@ -1,0 +1,118 @@
+"""A PyTorch script that knows nothing of Pawl (torch_gpt.py), under torchrun and under `pawl run`, disturbed in the same ways.
+
+Nothing of the steps before is kept: all of its processes are started again, and the time is to the first step that they make.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+from trainer import HERE, PAWL
+
+WORKERS = 4
+WARM_STEPS = 30
+TIMEOUT = 120
+
+
+def wait_for(what, condition):
+    deadline = time.time() + TIMEOUT
+    while time.time() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise SystemExit(f"recovery: no {what} within {TIMEOUT} s")
+
+
+class Script:
+    """`self.process` is what runs it, `self.output` a file with what rank 0 says."""
+
+    def __init__(self, text, folder):
+        config = {"model": {"layers": 4, "heads": 4, "channels": 128, "context": 64}, "data": {"paths": [text]},
+                  "batch": {"global": 16}, "optimizer": {"learning_rate": 0.003}, "schedule": {"warmup_steps": 50},
+                  "seed": 1}
+        self.config = pathlib.Path(folder) / "config.json"
+        self.config.write_text(json.dumps(config))
+        self.output = open(f"{folder}/output", "w+")
+
+    def steps(self):
+        """(seconds since the epoch, step)"""
+        found = re.findall(r"STEP (\d+) (\d+\.\d+) ", pathlib.Path(self.output.name).read_text())
+        return [(float(at), int(step)) for step, at in found]
+
+    def ranks(self):
+        """PIDs, by rank."""
+        found = {}
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                is_ours = str(self.config).encode() in (path / "cmdline").read_bytes().split(b"\0")
+                rank = re.search(rb"(?:^|\0)RANK=(\d+)", (path / "environ").read_bytes())
+            except OSError:
+                continue
+            if is_ours and rank:
+                found[int(rank.group(1))] = int(path.name)
+        return found
+
+    def strike(self, pid, number=signal.SIGKILL):
+        start = time.time()
+        os.kill(pid, number)
+        first = wait_for("step", lambda: [at for at, step in self.steps() if at > start and step == 1])
+        wait_for("steps", lambda: self.steps()[-1][1] >= 5)
+        return first[0] - start
+
+    def kill(self):
+        return self.strike(self.ranks()[WORKERS - 1])
+
+    def stop(self):
+        """Seconds until it goes on without one that is stopped; None if it does not within a minute."""
+        os.kill(self.ranks()[WORKERS - 1], signal.SIGSTOP)
+        start = time.time()
+        time.sleep(1)  # what was under way
+        known = len(self.steps())
+        while time.time() < start + 60:
+            if len(self.steps()) > known:
+                return round(self.steps()[known][0] - start, 3)
+            time.sleep(0.05)
+        return None
+
+
+class Torchrun(Script):
+    def __init__(self, python, text, folder, restarts):
+        super().__init__(text, folder)
+        self.process = subprocess.Popen(
+            [python, "-m", "torch.distributed.run", "--nproc-per-node", str(WORKERS), "--max-restarts", str(restarts),
+             HERE / "torch_gpt.py", self.config, "1000000"], text=True, stdout=self.output, stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
+        wait_for("step of torchrun", lambda: len(self.steps()) >= WARM_STEPS)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+class TorchUnderPawl(Script):
+    def __init__(self, python, text, folder, _):
+        super().__init__(text, folder)
+        container = {"name": "worker", "image": "none", "command": [str(python), str(HERE / "torch_gpt.py")],
+                     "args": [str(self.config), "1000000"], "env": [{"name": "OMP_NUM_THREADS", "value": "1"}]}
+        job = pathlib.Path(folder) / "job.yaml"
+        job.write_text(json.dumps({
+            "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "torch"},
+            "spec": {"replicas": WORKERS, "runtime": {"kind": "Torch"},
+                     "template": {"spec": {"containers": [container]}}}}))
+        self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", f"{folder}/run"], text=True, stdout=self.output,
+                                        stderr=subprocess.STDOUT)
+        wait_for("step under pawl run", lambda: len(self.steps()) >= WARM_STEPS)
+
+    def kill_pod(self):
+        """The launcher of a rank, and with it its process; its pod is replaced."""
+        rank = self.ranks()[WORKERS - 1]
+        return self.strike(int(pathlib.Path(f"/proc/{rank}/stat").read_text().rsplit(")", 1)[1].split()[1]))
+
+    def close(self):
+        self.process.kill()  # nothing that it started outlives it
+        self.process.wait(60)

@@ -1,0 +1,101 @@
+// The leader of a gang whose programs are another framework's. They hold nothing that a gang could
+// go on from: with each generation all of them are started again, in the pods that stay, and load
+// what they saved themselves (design §5, rule 12). When a rank is lost its peers fail within
+// milliseconds, with codes of their own that say nothing of why; so all come to rest first, and
+// then it is seen who was the first.
+#include <csignal>
+#include <utility>
+
+#include "common/base/mutant.h"
+#include "launcher/membership/gang.h"
+
+namespace pawl::membership {
+namespace {
+
+constexpr std::size_t kEndsMax = 16;  // more would say the same
+
+}  // namespace
+
+bool was_killed(const api::Failure& failure) {
+  constexpr int kShellBase = 128;  // a shell says so with a code
+  const int code = failure.exit_code.value_or(0);
+  const int signal = failure.signal.value_or(code > kShellBase ? code - kShellBase : 0);
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
+
+void Gang::on_program_lost(const api::Failure& failure) {
+  if (!lives()) return;
+  const bool explains = was_killed(failure);
+  const bool is_victim = failure.cause == "Victim";  // code 75: not its fault. It explains nobody's
+  if (explains || is_victim) remember(failure);
+  if (!explains && !is_victim && program_ends_.size() < kEndsMax) program_ends_.push_back(failure);
+  if (stage_ == Stage::kRunning) {
+    is_explained_ = explains;
+    break_up(failure.message, false);
+  } else if (explains) {
+    is_explained_ = true;
+  }
+}
+
+// In a gang that is broken too often, too: first it is seen who broke it.
+bool Gang::gives_up_when_parked() {
+  if (ctx_.keeps_processes() || reforms_ <= ctx_.timings.reforms_max) return false;
+  give_up_reform(std::to_string(reforms_) + " times in a row without getting on");
+  return true;
+}
+
+// Nothing is committed that would only be stopped again.
+bool Gang::ends_at_rest() {
+  if (ctx_.keeps_processes() || stage_ != Stage::kReforming) return false;
+  if (ctx_.record->spec.is_stopping) {
+    end(StopReason::kSuspended, true, "the job is suspended");
+  } else if (has_to_end()) {
+    end(StopReason::kDrained, true, "the leading launcher was told to terminate");
+  }
+  return stage_ != Stage::kReforming;
+}
+
+void Gang::note_programs_start() {
+  reform_deadline_.reset();
+  if (!broken_since_) return;
+  const auto time =
+      std::chrono::duration_cast<std::chrono::milliseconds>(ctx_.now.steady - *broken_since_);
+  broken_since_.reset();
+  ctx_.note("generation_runs",
+            "generation " + std::to_string(generation_) + ": all programs are started again, " +
+                std::to_string(time.count()) + " ms after the one before it was broken");
+}
+
+// All are at rest. Where nothing was lost, what may have been has a moment to be heard of.
+bool Gang::is_judging() {
+  if (is_explained_ && !is_mutant(Mutant::kI37VictimBlamed)) program_ends_.clear();
+  if (program_ends_.empty()) return false;
+  const bool has_peers = members_.size() * static_cast<std::size_t>(ctx_.id.processes) > 1;
+  if (has_peers && broken_since_ && ctx_.now.steady < *broken_since_ + ctx_.timings.culprit_wait)
+    return true;
+  const std::string why = program_ends_.front().pod + ": " + program_ends_.front().message;
+  blame_program();
+  end(StopReason::kFailed, false, why);
+  return true;
+}
+
+// Where they listen, by rank: TensorFlow's want to be told of all, the others find each other
+// through rank 0.
+std::vector<std::string> Gang::program_addresses() const {
+  std::vector<std::string> addresses;
+  if (ctx_.id.runtime != api::RuntimeKind::kTensorFlow) return addresses;
+  for (const PeerId peer : members_) {
+    const Join& join = joiners_.at(peer).join;
+    const std::string host = join.address.substr(0, join.address.rfind(':'));
+    for (const std::uint16_t port : join.ports)
+      addresses.push_back(host + ":" + std::to_string(port));
+  }
+  return addresses;
+}
+
+void Gang::blame_program() {
+  is_program_blamed_ = true;
+  for (api::Failure& failure : std::exchange(program_ends_, {})) remember(std::move(failure));
+}
+
+}  // namespace pawl::membership
