@@ -29,7 +29,7 @@ def wait_for(what, condition):
 
 
 class Script:
-    """`self.process` is what runs it, `self.output` a file with what rank 0 says."""
+    """`self.process` is what runs it, and writes to `self.output`."""
 
     def __init__(self, text, folder):
         config = {"model": {"layers": 4, "heads": 4, "channels": 128, "context": 64}, "data": {"paths": [text]},
@@ -41,8 +41,11 @@ class Script:
 
     def steps(self):
         """(seconds since the epoch, step)"""
-        found = re.findall(r"STEP (\d+) (\d+\.\d+) ", pathlib.Path(self.output.name).read_text())
-        return [(float(at), int(step)) for step, at in found]
+        found = re.findall(r"STEP (\d+) (\d+\.\d+) ", self.said())
+        return sorted((float(at), int(step)) for step, at in found)
+
+    def said(self):
+        return pathlib.Path(self.output.name).read_text()
 
     def ranks(self):
         """PIDs, by rank."""
@@ -104,9 +107,13 @@ class TorchUnderPawl(Script):
             "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "torch"},
             "spec": {"replicas": WORKERS, "runtime": {"kind": "Torch"},
                      "template": {"spec": {"containers": [container]}}}}))
-        self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", f"{folder}/run"], text=True, stdout=self.output,
+        self.folder = pathlib.Path(folder) / "run"
+        self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder], text=True, stdout=self.output,
                                         stderr=subprocess.STDOUT)
         wait_for("step under pawl run", lambda: len(self.steps()) >= WARM_STEPS)
+
+    def said(self):
+        return "\n".join(log.read_text() for log in self.folder.glob("logs/*.log"))
 
     def kill_pod(self):
         """The launcher of a rank, and with it its process; its pod is replaced."""

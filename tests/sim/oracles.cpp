@@ -176,6 +176,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     if (actor == Actor::kLauncher) o09_record_moves_forward(change);
     if (actor == Actor::kLauncher) o09_old_attempts_are_silent(change);
     if (actor == Actor::kLauncher) i35_gang_is_large_enough(change);
+    if (actor == Actor::kLauncher) i37_no_victim_is_named(change);
     if (actor != Actor::kOperator || change.is_deletion) return;
     i01_group_follows_status(change);
     i02_children_before_group(change);

@@ -3,6 +3,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "operator/core/failures.h"
 #include "operator/core/plan.h"
 #include "tests/sim/oracles.h"
 
@@ -237,6 +238,21 @@ void Oracles::i35_gang_is_large_enough(const local::Change& change) {
   if (is_short && (is_first || members < before->status.members.size()))
     fail("I35", "a generation of " + std::to_string(members) + " of at least " +
                     std::to_string(after->spec.min_members));
+}
+
+// What the loss of a rank did to its peers stands in no record. Where the network fails the loss
+// itself may not have been told.
+void Oracles::i37_no_victim_is_named(const local::Change& change) {
+  if (change.is_deletion) return;
+  const auto group = api::decode_worker_group(*change.after);
+  if (!group || !group->spec.is_in_place) return;
+  const std::string job = text_at_pointer(*change.after, "/metadata/ownerReferences/0/uid");
+  for (const api::Failure& failure : group->status.failures) {
+    const bool is_own =
+        failure.cause == core::cause::kError && truth_.of(job, failure.attempt).noise == 0;
+    if (is_own && truth_.jobs[job].victims.contains({failure.pod_uid, failure.generation}))
+      fail("I37", failure.pod + " is blamed for what the loss of a peer did to it");
+  }
 }
 
 // What a member holds may be the newest state of the run: it is its gang that lets it go.

@@ -50,15 +50,9 @@ std::vector<Story> all_stories() {
       {"complete", [](World& world) { start(world); }},
       {"custom",
        [](World& world) {
-         world.people.create_job(kJob, spec_of(2, "Custom"));
-         world.pass(seconds{8});
-       }},
-      {"custom-evict",  // the programs of the others fail with it, and are started again
-       [](World& world) {
-         json spec = spec_of(3, "Custom");
-         world.people.create_job(kJob, spec);
-         world.pass(seconds{4});
-         world.nodes.evict_pod("EvictionByEvictionAPI");
+         world.people.create_job(kJob, spec_of(3, "Custom"));
+         world.pass(seconds{6});
+         world.training.kill_one();
          world.pass(seconds{40});
        }},
       {"evict",

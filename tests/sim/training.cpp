@@ -117,20 +117,31 @@ void Training::leave(Rank& rank) {
   std::erase_if(gang.ranks, [&](const auto& item) { return item.second == &rank; });
   if (gang.is_over || !gang.is_started) return;
   break_up(gang);
-  engine_.after(engine_.between(milliseconds{10}, milliseconds{3'000}), [this, key = entry->first] {
+  const bool is_quick = gang.is_program && engine_.random().one_in(2);
+  const milliseconds first{is_quick ? 1 : 10}, last{is_quick ? 30 : 3'000};
+  engine_.after(engine_.between(first, last), [this, key = entry->first] {
     if (engine_.random().one_in(2)) return;
     const auto ranks = gangs_[key].ranks;
     for (const auto& [number, other] : ranks) {
       if (!gangs_[key].ranks.contains(number)) continue;
-      if (!gangs_[key].is_program) {
+      if (gangs_[key].is_program) {
+        fail_beside(key, number);
+      } else {
         come_to_rest(key, number, "a rank is gone");
-      } else {  // what it calls an error of its own, or nobody's
-        constexpr int kCodes[] = {1, 1, 75, 134};
-        const int code = kCodes[engine_.random().below(4)];
-        other->exit_process(code, code == 134 ? 6 : 0, false);
       }
     }
   });
+}
+
+// With what it calls an error of its own, or nobody's.
+void Training::fail_beside(const Key& key, int number) {
+  constexpr int kCodes[] = {1, 1, 75, 134};
+  Gang& gang = gangs_[key];
+  Rank& rank = *gang.ranks.at(number);
+  if (gang.excuses < 0)
+    truth_.jobs[std::get<0>(key)].victims.insert({rank.uid(), std::get<2>(key)});
+  const int code = kCodes[engine_.random().below(4)];
+  rank.exit_process(code, code == 134 ? 6 : 0, false);
 }
 
 // Perhaps in the middle of a step that all have contributed to.

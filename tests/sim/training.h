@@ -26,6 +26,7 @@ class Rank {
   virtual ~Rank() = default;
   virtual void say(api::channel::FromProcess message) = 0;
   virtual void exit_process(int code, int signal, bool was_told) = 0;
+  virtual const std::string& uid() const = 0;  // of its pod
 };
 
 struct Published {
@@ -87,6 +88,7 @@ class Training {
   };
   void begin(const Key& key, Gang& gang);
   void begin_program(const Key& key, Gang& gang);
+  void fail_beside(const Key& key, int number);
   int excuses(const Key& key);
   void break_up(Gang& gang);
   void come_to_rest(const Key& key, int number, const std::string& why);

@@ -28,8 +28,10 @@ struct JobTruth {
   std::map<std::int64_t, AttemptTruth> attempts;
   std::set<std::string> succeeded;  // UIDs of pods whose processes all exited 0
   int edits = 0;                    // of size, by the user
-  bool was_status_cut = false;      // somebody wrote to its status
-  bool is_trail_lost = false;       // no WorkerGroup tells of what --cascade=orphan left
+  // Pod and generation in which a program failed because a peer of its was lost.
+  std::set<std::pair<std::string, std::int64_t>> victims;
+  bool was_status_cut = false;  // somebody wrote to its status
+  bool is_trail_lost = false;   // no WorkerGroup tells of what --cascade=orphan left
 };
 
 struct Truth {

@@ -61,7 +61,7 @@ class Worker final : public Rank {
   void lose_node() { is_silent_ = true; }  // its connections are not even reset
 
   const std::string& job_uid() const { return job_uid_; }
-  const std::string& uid() const { return id_.self.uid; }
+  const std::string& uid() const override { return id_.self.uid; }
   std::int64_t attempt() const { return id_.attempt; }
 
   // Rank

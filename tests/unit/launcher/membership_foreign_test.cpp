@@ -146,7 +146,7 @@ TEST_CASE("foreign: what ends an attempt at once still does", "[launcher]") {
 }
 
 TEST_CASE("foreign: a lost pod is replaced, and the others wait without their programs",
-          "[launcher]") {
+          "[launcher][A14]") {
   GangWorld world = running();
   SECTION("of a member") { world.kill_launcher(2); }
   SECTION("of the leader") {

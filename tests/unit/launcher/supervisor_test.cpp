@@ -15,9 +15,7 @@
 #include "common/os/processes.h"
 #include "common/os/real_clock.h"
 #include "launcher/loop/signals.h"
-#include "launcher/supervisor/error_file.h"
 #include "launcher/supervisor/log_writer.h"
-#include "launcher/supervisor/oom.h"
 #include "launcher/supervisor/run_state.h"
 #include "launcher/supervisor/supervisor.h"
 #include "peer_fixture.h"
@@ -357,6 +355,22 @@ TEST_CASE("supervisor: an output that nobody reads does not hold back the end", 
   CHECK(shop.clock.steady_now() - before < std::chrono::seconds{10});
 }
 
+TEST_CASE("supervisor: another process of a rank begins with an empty log tail", "[launcher]") {
+  Shop shop;
+  shop.start(0, "echo one; kill -9 $$");
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].log_tail == "one\n");
+  CHECK(shop.ends[0].signal == SIGKILL);
+  CHECK_FALSE(shop.ends[0].was_told);
+  shop.ends.clear();
+  shop.start(0, "echo two; sleep 60");
+  shop.supervisor->kill(0);
+  REQUIRE(shop.wait(1));
+  CHECK(shop.ends[0].log_tail.find("one") == std::string::npos);
+  CHECK(shop.ends[0].signal == SIGKILL);
+  CHECK_FALSE(shop.ends[0].was_told);
+}
+
 TEST_CASE("log_writer: never waits for the reader; says how much was dropped", "[launcher]") {
   const RealClock clock;
   StalledReader stalled;
@@ -374,55 +388,4 @@ TEST_CASE("log_writer: never waits for the reader; says how much was dropped", "
     CHECK(text.find("\"log_lines_dropped\",\"lines\":") != std::string::npos);
   }
   CHECK(clock.steady_now() - before < std::chrono::seconds{10});
-}
-
-TEST_CASE("error_file: torchrun's file is read in both of its forms", "[launcher]") {
-  const std::string path = Shop::make_folder() + "/error.json";
-  const auto written = [&](const std::string& text) {
-    std::ofstream(path) << text;
-    return read_error_file(path);
-  };
-  CHECK(read_error_file("") == "");
-  CHECK(read_error_file(path) == "");
-  CHECK(written("not json") == "");
-  CHECK(written(R"({"message":"plain\nsecond"})") == "plain");
-  CHECK(written(R"({"message":{"message":"ValueError: x","extraInfo":{"timestamp":"1"}}})") ==
-        "ValueError: x");
-  ::unlink(path.c_str());
-  ::rmdir(path.substr(0, path.rfind('/')).c_str());
-}
-
-TEST_CASE("oom: kills are counted in either version of cgroups", "[launcher]") {
-  const std::string root = Shop::make_folder();
-  CHECK(oom_kills(root) == 0);
-  SECTION("version 2") {
-    std::ofstream(root + "/memory.events") << "low 0\nhigh 3\nmax 7\noom 2\noom_kill 2\n";
-    CHECK(oom_kills(root) == 2);
-    ::unlink((root + "/memory.events").c_str());
-  }
-  SECTION("version 1") {
-    ::mkdir((root + "/memory").c_str(), 0700);
-    std::ofstream(root + "/memory/memory.oom_control")
-        << "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n";
-    CHECK(oom_kills(root) == 4);
-    ::unlink((root + "/memory/memory.oom_control").c_str());
-    ::rmdir((root + "/memory").c_str());
-  }
-  ::rmdir(root.c_str());
-}
-
-TEST_CASE("supervisor: another process of a rank begins with an empty log tail", "[launcher]") {
-  Shop shop;
-  shop.start(0, "echo one; kill -9 $$");
-  REQUIRE(shop.wait(1));
-  CHECK(shop.ends[0].log_tail == "one\n");
-  CHECK(shop.ends[0].signal == SIGKILL);
-  CHECK_FALSE(shop.ends[0].was_told);
-  shop.ends.clear();
-  shop.start(0, "echo two; sleep 60");
-  shop.supervisor->kill(0);
-  REQUIRE(shop.wait(1));
-  CHECK(shop.ends[0].log_tail.find("one") == std::string::npos);
-  CHECK(shop.ends[0].signal == SIGKILL);
-  CHECK_FALSE(shop.ends[0].was_told);
 }

@@ -26,7 +26,7 @@ int count(const World& world, const std::string& event) {
 }  // namespace
 
 TEST_CASE("replace: the other pods of a program that holds nothing for its gang stay, too",
-          "[core][I33][I37]") {
+          "[core][I33][I37][A14]") {
   World world(3);
   world.set_spec([](auto& spec) { spec.strategy = api::Strategy::kInPlace; });
   world.settle();
