@@ -39,6 +39,13 @@ class Script:
         self.config.write_text(json.dumps(config))
         self.output = open(f"{folder}/output", "w+")
 
+    def warm_up(self):
+        try:
+            wait_for(f"step of {type(self).__name__}", lambda: len(self.steps()) >= WARM_STEPS)
+        except SystemExit:
+            self.close()
+            raise
+
     def steps(self):
         """(seconds since the epoch, step)"""
         found = re.findall(r"STEP (\d+) (\d+\.\d+) ", self.said())
@@ -90,7 +97,7 @@ class Torchrun(Script):
             [python, "-m", "torch.distributed.run", "--nproc-per-node", str(WORKERS), "--max-restarts", str(restarts),
              HERE / "torch_gpt.py", self.config, "1000000"], text=True, stdout=self.output, stderr=subprocess.STDOUT,
             env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
-        wait_for("step of torchrun", lambda: len(self.steps()) >= WARM_STEPS)
+        self.warm_up()
 
     def close(self):
         self.process.terminate()
@@ -110,7 +117,7 @@ class TorchUnderPawl(Script):
         self.folder = pathlib.Path(folder) / "run"
         self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder], text=True, stdout=self.output,
                                         stderr=subprocess.STDOUT)
-        wait_for("step under pawl run", lambda: len(self.steps()) >= WARM_STEPS)
+        self.warm_up()
 
     def said(self):
         return "\n".join(log.read_text() for log in self.folder.glob("logs/*.log"))
