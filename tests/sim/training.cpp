@@ -77,7 +77,9 @@ void Training::begin_program(const Key& key, Gang& gang) {
   gang.is_started = true;
   const auto [job, attempt, generation] = key;
   const auto before = gangs_.find(Key{job, attempt, generation - 1});
-  if (before != gangs_.end() && before->second.excuses == excuses(key)) {
+  gang.excuses = excuses(key);
+  if (before != gangs_.end() && before->second.has_failed &&
+      before->second.excuses == gang.excuses) {
     invented_ = "generation " + std::to_string(generation) +
                 " of a program that has failed by itself in the one before";
   }
@@ -138,7 +140,7 @@ void Training::fail_beside(const Key& key, int number) {
   constexpr int kCodes[] = {1, 1, 75, 134};
   Gang& gang = gangs_[key];
   Rank& rank = *gang.ranks.at(number);
-  if (gang.excuses < 0)
+  if (!gang.has_failed)
     truth_.jobs[std::get<0>(key)].victims.insert({rank.uid(), std::get<2>(key)});
   const int code = kCodes[engine_.random().below(4)];
   rank.exit_process(code, code == 134 ? 6 : 0, false);
@@ -260,7 +262,7 @@ void Training::fail_one(const Key& key, Gang& gang) {
   int signal = 0;
   const int code = draw_exit(std::get<0>(key), std::get<1>(key), signal);
   if (signal != 0) ++truth_.of(std::get<0>(key), std::get<1>(key)).kills;
-  if (gang.is_program && code == 1) gang.excuses = excuses(key);
+  gang.has_failed = gang.is_program && code == 1;
   engine_.trace("rank " + std::to_string(rank) + " of attempt " + std::to_string(std::get<1>(key)) +
                 " fails with " + std::to_string(code));
   gang.ranks.at(rank)->exit_process(code, signal, false);

@@ -81,9 +81,9 @@ class Training {
     std::int64_t step = 0, start_step = 0, base = 0;
     int source_rank = -1;
     bool is_started = false, is_over = false;
-    bool is_program = false;  // another framework's: it only ever ends
-    // What could explain that a program failed, when one did so by itself; -1: none did.
-    int excuses = -1;
+    bool is_program = false;     // another framework's: it only ever ends
+    bool has_failed = false;     // … by itself
+    int excuses = 0;             // what could explain that, when it began
     bool has_half_step = false;  // it broke while some had applied a step more
   };
   void begin(const Key& key, Gang& gang);
