@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/api/contract.h"
 #include "launcher/membership/member.h"
 
 namespace pawl::membership {
