@@ -88,21 +88,21 @@ json role_binding_of(const TrainingJob& job) {
 }
 
 // No eviction at all, unless the gang may be smaller, or gets another member: one that lacks a
-// member lacks all. Then more members than any gang has, because for maxUnavailable the disruption
-// controller asks for the job's scale with each change of a pod, and for a plain number for
-// nothing.
-json disruption_budget_of(const TrainingJob& job, int least) {
+// member lacks all. Then more members than any gang has.
+int min_available_of(int least) {
   constexpr int kMoreThanReplicasMax = 10'000;
-  json spec = {{"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}}};
-  if (least == kAllButOne) {
-    spec["maxUnavailable"] = 1;
-  } else {
-    spec["minAvailable"] = least > 0 ? least : kMoreThanReplicasMax;
-  }
+  return least > 0 ? least : kMoreThanReplicasMax;
+}
+
+// A plain number of pods: for maxUnavailable the disruption controller asks for the job's scale
+// with each change of a pod, and for this for nothing.
+json disruption_budget_of(const TrainingJob& job, int least) {
   return {{"apiVersion", "policy/v1"},
           {"kind", "PodDisruptionBudget"},
           {"metadata", metadata_of(job, child_name(job))},
-          {"spec", std::move(spec)}};
+          {"spec",
+           {{"selector", {{"matchLabels", {{kLabelJobUid, job.meta.uid}}}}},
+            {"minAvailable", min_available_of(least)}}}};
 }
 
 json service_of(const TrainingJob& job) {

@@ -37,10 +37,10 @@ int processes_per_worker(const TrainingJob& job);
 nlohmann::json service_account_of(const TrainingJob& job);
 nlohmann::json role_of(const TrainingJob& job);
 nlohmann::json role_binding_of(const TrainingJob& job);
-// Lets no pod be evicted of which fewer than `least` would stay; 0: none at all; kAllButOne: one at
-// a time, whatever the job's size is then (the disruption controller reads the scale subresource).
-inline constexpr int kAllButOne = -1;
+// Lets no pod be evicted of which fewer than `least` would stay; 0: none at all.
 nlohmann::json disruption_budget_of(const TrainingJob& job, int least);
+// The number in it that says so.
+int min_available_of(int least);
 nlohmann::json service_of(const TrainingJob& job);  // headless; where spec.hostnames asks for it
 nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);
 // restartPolicy Never; the launcher wraps the worker container's command; template's own values win

@@ -48,6 +48,16 @@ kube::HttpRequest patch_status(const ExchangeContext& context, const core::Patch
                                    context.job_name, patch, "status");
 }
 
+// One that somebody made anew with a percentage, or maxUnavailable, which excludes a number.
+kube::HttpRequest change_budget(const ExchangeContext& context, const core::CreateChild& action,
+                                const api::ObjectMeta& found) {
+  return kube::merge_patch_request(
+      resource_of(action.kind), context.ns, found.name,
+      {{"metadata", {{"resourceVersion", found.resource_version}, {"uid", found.uid}}},
+       {"spec",
+        {{"minAvailable", api::min_available_of(action.least)}, {"maxUnavailable", nullptr}}}});
+}
+
 kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& uid,
                              const std::string& resource_version) {
   return kube::delete_request(resource_of(ObjectKind::kTrainingJob), context.ns, context.job_name,

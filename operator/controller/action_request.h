@@ -26,6 +26,8 @@ Result<kube::HttpRequest> first_request(const core::Action& action, const Exchan
 // Those of them that are made again for a newer resourceVersion.
 kube::HttpRequest patch_status(const ExchangeContext& context, const core::PatchStatus& action,
                                const std::string& resource_version);
+kube::HttpRequest change_budget(const ExchangeContext& context, const core::CreateChild& action,
+                                const api::ObjectMeta& found);
 kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& uid,
                              const std::string& resource_version);
 

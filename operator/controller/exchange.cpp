@@ -73,6 +73,10 @@ Outcome Exchange::on_answer(const Result<Reply>& answer) {
   if (stage_ == Stage::kDelete) {
     return Failed{{Code::kConflict, "an orphan of a deleted job was in the way, and goes"}};
   }
+  if (stage_ == Stage::kChange) {
+    if (!answer) return Failed{answer.error()};
+    return Done{};
+  }
   if (const auto* action = std::get_if<core::CreateChild>(&action_)) {
     const bool is_service = action->kind == ObjectKind::kService;  // its name is part of host names
     return on_created(answer, std::nullopt, action->kind,
@@ -207,7 +211,11 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
     return is_manageable(answer->meta, context_) ? Outcome{wrote(Kind::kPod, answer->meta)}
                                                  : restore(answer->meta);
   }
-  return Done{};
+  const auto* child = std::get_if<core::CreateChild>(&action_);
+  const bool is_other = child != nullptr && child->kind == ObjectKind::kDisruptionBudget &&
+                        answer->min_available != api::min_available_of(child->least);
+  return is_other ? send(change_budget(context_, *child, answer->meta), Stage::kChange)
+                  : Outcome{Done{}};
 }
 
 Outcome Exchange::on_deleted(const Result<Reply>& answer, const std::string& uid) {

@@ -44,7 +44,7 @@ class Exchange {
   const kube::HttpRequest& request() const { return request_; }
 
  private:
-  enum class Stage { kFirst, kVerify, kDelete, kRestore, kReread, kLearn };
+  enum class Stage { kFirst, kVerify, kDelete, kChange, kRestore, kReread, kLearn };
   Outcome send(kube::HttpRequest request, Stage stage);
   Outcome on_created(const Result<Reply>& answer, std::optional<Kind> watched,
                      core::ObjectKind kind, const std::string& name);

@@ -43,6 +43,7 @@ struct Change {
 struct Reply {
   api::ObjectMeta meta;
   std::optional<api::TrainingJobStatus> job_status;  // of a TrainingJob
+  std::optional<int> min_available = {};             // of a PodDisruptionBudget
 };
 
 // The answer to one request of a plan, already read.

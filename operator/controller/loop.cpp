@@ -25,7 +25,11 @@ Result<Reply> read_answer(const kube::HttpRequest& request,
   PAWL_TRY(body, kube::read_response(request, *response));
   if (!body.is_object() || !body.contains("metadata")) return Reply{};
   PAWL_TRY(meta, api::decode_meta(body));
-  if (body.value("kind", "") != "TrainingJob") return Reply{std::move(meta), std::nullopt};
+  const std::string kind = body.value("kind", "");
+  const json::json_pointer least{"/spec/minAvailable"};
+  if (kind == "PodDisruptionBudget" && body.contains(least) && body.at(least).is_number_integer())
+    return Reply{std::move(meta), std::nullopt, body.at(least).get<int>()};
+  if (kind != "TrainingJob") return Reply{std::move(meta), std::nullopt};
   PAWL_TRY(job, api::decode_training_job(body));
   return Reply{std::move(meta), std::move(job.status)};
 }

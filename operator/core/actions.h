@@ -28,7 +28,7 @@ enum class ObjectKind {
 const char* kind_name(ObjectKind kind);
 
 // ServiceAccount, Role, RoleBinding, PodDisruptionBudget or Service. AlreadyExists with our owner
-// UID is success.
+// UID is success; a budget that keeps another number of pods gets this one.
 struct CreateChild {
   ObjectKind kind = ObjectKind::kServiceAccount;
   int least = 0;  // of a disruption budget, as api::disruption_budget_of() takes it

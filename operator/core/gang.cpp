@@ -121,8 +121,7 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
   }
   if (filled == spec || pass.group == nullptr) return;
   pass.is_status_due = has_new;
-  const ObjectMeta& meta = pass.group->meta;
-  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, spec, std::move(filled)});
+  change_group(pass, std::move(filled));
 }
 
 std::string ready_text(const Pass& pass) {
@@ -283,12 +282,11 @@ bool has_begun(const Pass& pass) {
 
 namespace {
 
-// How many pods a drain has to leave. A gang that goes on from memory can do without one of
+// How many pods a drain has to leave. A gang whose members get successors can do without one of
 // several.
-int least_of(const Pass& pass) {
-  if (pass.group == nullptr || !pass.group->spec.has_successors) return 0;
-  if (may_be_smaller(pass.group->spec)) return pass.group->spec.min_members;
-  return pass.size() > 1 ? kAllButOne : 0;
+int least_of(const WorkerGroupSpec& spec) {
+  if (!spec.has_successors) return 0;
+  return may_be_smaller(spec) ? spec.min_members : spec.target_members - 1;
 }
 
 }  // namespace
@@ -296,7 +294,8 @@ int least_of(const Pass& pass) {
 // Before Running is written, so that no crash leaves a running gang without. Not earlier: the
 // disruption controller writes to a budget with each pod that becomes ready.
 void add_disruption_budget(Pass& pass) {
-  const CreateChild budget{ObjectKind::kDisruptionBudget, least_of(pass)};
+  const CreateChild budget{ObjectKind::kDisruptionBudget,
+                           pass.group != nullptr ? least_of(pass.group->spec) : 0};
   const std::optional<Refusal>& refusal = pass.seen.refusal;
   if (refusal && refusal->action == describe(budget)) {
     pass.emit(true, "NoDisruptionBudget",
@@ -305,6 +304,18 @@ void add_disruption_budget(Pass& pass) {
   } else {
     pass.confirms.emplace_back(budget);
   }
+}
+
+// Before the record, which is the same again after a crash between the two.
+void change_group(Pass& pass, WorkerGroupSpec after) {
+  const WorkerGroupSpec& before = pass.group->spec;
+  const CreateChild budget{ObjectKind::kDisruptionBudget, least_of(after)};
+  const std::optional<Refusal>& refusal = pass.seen.refusal;
+  const bool is_refused = refusal && refusal->action == describe(budget);
+  const bool has_budget = is_true(pass.next, condition::kRunning) || has_replaced(pass);
+  if (has_budget && !is_refused && least_of(before) != budget.least) pass.acts.emplace_back(budget);
+  const ObjectMeta& meta = pass.group->meta;
+  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, before, std::move(after)});
 }
 
 std::string pod_hash(const Pass& pass) {

@@ -67,12 +67,6 @@ void note_leader(Pass& pass, const EligiblePod& pod) {
   pass.next.last_failure->generation = pass.report->generation;
 }
 
-void patch(Pass& pass, WorkerGroupSpec after) {
-  const ObjectMeta& meta = pass.group->meta;
-  pass.acts.push_back(
-      PatchGroup{meta.uid, meta.resource_version, pass.group->spec, std::move(after)});
-}
-
 }  // namespace
 
 bool is_resized(const Pass& pass) {
@@ -96,7 +90,7 @@ void resize(Pass& pass) {
                                ? "; the gang goes on, and changes between two steps"
                                : "; the pods that stay start their programs again with the others");
   pass.say("Resizing", message);
-  patch(pass, std::move(after));
+  change_group(pass, std::move(after));
   pass.acts.push_back(EmitEvent{false, "Resizing", message, pass.next.attempt, pass.job.meta.uid,
                                 std::to_string(pass.job.meta.generation)});
 }
@@ -123,7 +117,7 @@ bool frees_places(Pass& pass) {
     pod.name = pod_name(pass.job, after.attempt, pod.slot, pod.n);
   }
   if (after == pass.group->spec) return false;
-  patch(pass, std::move(after));
+  change_group(pass, std::move(after));
   return true;
 }
 

@@ -96,6 +96,8 @@ api::WorkerGroupSpec group_spec(const Pass& pass);
 void set_range(const Pass& pass, api::WorkerGroupSpec& spec);
 std::string pod_hash(const Pass& pass);  // of what a pod would be made from now
 void add_disruption_budget(Pass& pass);  // once an attempt
+// Writes the record, and before that how many pods a drain has to leave, where that changes too.
+void change_group(Pass& pass, api::WorkerGroupSpec after);
 // "2/4 workers ready; 1 cannot start: …", and the reason in a word.
 struct Waiting {
   std::string reason, message;

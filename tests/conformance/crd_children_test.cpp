@@ -99,8 +99,7 @@ TEST_CASE("children: a real API server accepts what a job owns", "[conformance]"
   fixture.accepts(rbac, "roles", api::role_of(job));
   fixture.accepts(rbac, "rolebindings", api::role_binding_of(job));
   fixture.accepts("/api/v1", "services", api::service_of(job));
-  fixture.accepts("/apis/policy/v1", "poddisruptionbudgets",
-                  api::disruption_budget_of(job, api::kAllButOne));
+  fixture.accepts("/apis/policy/v1", "poddisruptionbudgets", api::disruption_budget_of(job, 1));
   fixture.accepts("/apis/pawl.dev/v1alpha1", "workergroups", api::worker_group_of(job, spec));
 }
 

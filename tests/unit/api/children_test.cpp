@@ -86,15 +86,9 @@ TEST_CASE("children: the disruption budget lets no pod of the job be evicted", "
     "selector": {"matchLabels": {"pawl.dev/job-uid": "job-uid"}}})"));
 }
 
-TEST_CASE("children: of an elastic job a drain may evict what it can do without", "[api]") {
+TEST_CASE("children: of a gang that can do without some a drain may evict those", "[api]") {
   const json budget = disruption_budget_of(samples::observed(samples::torch_job()), 3);
   CHECK(budget["spec"]["minAvailable"] == 3);
-}
-
-TEST_CASE("children: of a gang that can replace a worker a drain evicts one at a time", "[api]") {
-  const json budget = disruption_budget_of(samples::observed(samples::torch_job()), kAllButOne);
-  CHECK(budget["spec"]["maxUnavailable"] == 1);
-  CHECK_FALSE(budget["spec"].contains("minAvailable"));
 }
 
 TEST_CASE("children: the WorkerGroup has the job's name and the given spec", "[api]") {

@@ -1,6 +1,7 @@
 // What the controller asks the API server for, how often, and what it makes of the answers.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <map>
 #include <utility>
 
@@ -120,4 +121,30 @@ TEST_CASE("controller: a refused disruption budget does not keep a gang from run
   CHECK(status_of(cluster, "gpt")["phase"] == "Running");
   CHECK(cluster.requests["POST poddisruptionbudgets"] == 1);
   CHECK(cluster.requests["POST events"] == 2);
+}
+
+TEST_CASE("controller: a disruption budget that keeps another number of pods is changed",
+          "[controller][I2]") {
+  Cluster cluster;
+  cluster.create_job("gpt", 4);
+  cluster.settle(seconds{30});
+  const auto budget = [&] { return cluster.all(resources::kPodDisruptionBudgets).at(0); };
+  CHECK(budget()["spec"]["minAvailable"] == 3);
+  const std::string name = budget()["metadata"]["name"];
+  const json other =
+      GENERATE(json{{"minAvailable", 1}}, json{{"minAvailable", nullptr}, {"maxUnavailable", 1}},
+               json{{"minAvailable", "50%"}}, json{{"minAvailable", 3}});
+  cluster.call(
+      kube::merge_patch_request(resources::kPodDisruptionBudgets, "team", name, {{"spec", other}}));
+  cluster.requests.clear();
+  for (const bool is_suspended : {true, false}) {
+    cluster.patch_job("gpt", {{"spec", {{"suspend", is_suspended}}}});
+    cluster.settle(seconds{60});
+  }
+  CHECK(status_of(cluster, "gpt")["attempt"] == 2);
+  CHECK(status_of(cluster, "gpt")["phase"] == "Running");
+  CHECK(budget()["spec"]["minAvailable"] == 3);
+  CHECK_FALSE(budget()["spec"].contains("maxUnavailable"));
+  CHECK(cluster.requests["GET poddisruptionbudgets"] == 1);
+  CHECK(cluster.requests["PATCH poddisruptionbudgets"] == (other["minAvailable"] == 3 ? 0 : 1));
 }

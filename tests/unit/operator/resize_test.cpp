@@ -1,6 +1,7 @@
 // Another size of a gang that runs: pods more or less in the same attempt.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "tests/unit/operator/world.h"
 
@@ -261,4 +262,37 @@ TEST_CASE("resize: a member that fell silent and is not wanted any more is no lo
   }
   CHECK(world.job.status.restarts.counted == 0);
   CHECK(world.broken.empty());
+}
+
+TEST_CASE("resize: a drain has to leave all but one of the size that is wanted", "[core][I2]") {
+  World world = World::training(3);
+  world.settle();
+  CHECK(world.least == 2);
+  scale(world, 5);
+  // A crash between the two leaves a record that asks for both again.
+  const core::Plan plan = world.plan();
+  const auto first = [&](auto kind) {
+    return std::ranges::find_if(plan.actions, [&](const core::Action& action) {
+      return action.index() == core::Action{kind}.index();
+    });
+  };
+  CHECK(first(core::CreateChild{}) < first(core::PatchGroup{}));
+  world.actions_until_crash = GENERATE(0, 1, 2, 3);
+  world.settle();
+  CHECK(world.group->spec.target_members == 5);
+  CHECK(world.least == 4);
+  scale(world, 1);
+  world.settle();
+  CHECK(world.least == 0);  // none may go
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("resize: a budget that was refused is asked for no more", "[core][I2]") {
+  World world = World::training(3);
+  world.settle();
+  world.refusal = core::Refusal{.action = "create PodDisruptionBudget", .message = "quota"};
+  scale(world, 5);
+  world.settle();
+  CHECK(world.group->spec.target_members == 5);
+  CHECK(world.least == 2);
 }

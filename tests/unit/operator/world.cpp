@@ -41,6 +41,7 @@ struct Applier {
   }
   bool operator()(const core::CreateChild& action) const {
     world.children.insert(core::kind_name(action.kind));
+    if (action.kind == core::ObjectKind::kDisruptionBudget) world.least = action.least;
     return true;
   }
   bool operator()(const core::CreateGroup& action) const {

@@ -26,6 +26,7 @@ class World {
   std::optional<api::WorkerGroup> group;
   std::map<std::string, api::PodView> pods;
   std::set<std::string> children;   // kinds
+  int least = 0;                    // pods that the disruption budget keeps
   std::vector<std::string> events;  // "Reason", in the order of creation
   core::Policy policy;
   TimePoint now{std::chrono::seconds{1'800'000'000}};
