@@ -46,8 +46,11 @@ def measure(is_smoke, options):
 def compared(options):
     chosen = [name for name in options.only.split(",") if name] or list(contenders.ALL)
     size = Size(options.jobs, options.workers, options.nodes)
-    figures = compare.run_rounds([contenders.ALL[name]() for name in chosen], size, options.rounds)
-    return summary(figures, size)
+    figures, absent = compare.run_rounds([contenders.ALL[name]() for name in chosen], size, options.rounds)
+    result = summary(figures, size)
+    if absent:
+        result["why"] = "; ".join(f"{name}: {why}" for name, why in absent.items())
+    return result
 
 
 def summary(figures, size):

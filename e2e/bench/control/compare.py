@@ -20,15 +20,28 @@ PAWL_MAX_PER_JOB = {
 PAWL_MAX_SUM = 12
 
 
+class NotUp(Exception):
+    """A peer that cannot be measured, and why."""
+
+
 def run_one(contender: Contender, size, plane=None):
     """One contender on a control plane of its own; the figures of that."""
     if plane is None:
         with Plane(size.nodes) as fresh:
             fresh.warm_up(size.jobs * size.workers)
-            contender.prepare(fresh, size.workers)
+            _prepare(contender, size, fresh)
             return _measure(contender, size, fresh)
-    contender.prepare(plane, size.workers)
+    _prepare(contender, size, plane)
     return _measure(contender, size, plane)
+
+
+def _prepare(contender, size, plane):
+    try:
+        contender.prepare(plane, size.workers)
+    except (RuntimeError, TimeoutError) as error:
+        if not contender.is_peer:
+            raise
+        raise NotUp(str(error)) from error
 
 
 def _measure(contender, size, plane):
@@ -54,15 +67,22 @@ def _measure(contender, size, plane):
 
 
 def run_rounds(contenders, size, rounds):
-    """name → its figures in each round. The order turns, so that no one is always first."""
-    figures = {contender.name: [] for contender in contenders}
+    """name → its figures in each round, and name → why it has none. The order turns, so that no one is always first."""
+    figures, absent = {contender.name: [] for contender in contenders}, {}
     for number in range(rounds):
         turn = number % len(contenders)
         for contender in contenders[turn:] + contenders[:turn]:
-            figure = run_one(contender, size)
+            if contender.name in absent:
+                continue
+            try:
+                figure = run_one(contender, size)
+            except NotUp as why:
+                absent[contender.name], figures[contender.name] = str(why), []
+                print(f"round {number + 1} {contender.name}: left out: {why}", file=sys.stderr, flush=True)
+                continue
             figures[contender.name].append(figure)
             show(contender.name, figure, number)
-    return figures
+    return figures, absent
 
 
 def show(name, figure, number):

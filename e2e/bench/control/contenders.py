@@ -18,6 +18,7 @@ class Contender:
     name = ""
     controllers = ()
     version = ""
+    is_peer = False  # what does not come up of a peer's leaves its figures out; of ours it ends the run
 
     def prepare(self, plane: Plane, workers: int) -> None:
         pass
@@ -76,6 +77,7 @@ class JobSet(Contender):
     name = "jobset"
     controllers = ("jobset",)
     version = "0.12.0"
+    is_peer = True
     path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
 
     def prepare(self, plane, workers):
@@ -94,6 +96,7 @@ class Trainer(Contender):
     name = "trainer"
     controllers = ("trainer", "jobset")
     version = "2.3.0"
+    is_peer = True
     path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{NAMESPACE}/trainjobs"
 
     def prepare(self, plane, workers):
@@ -111,6 +114,7 @@ class TrainingOperator(Contender):
     name = "training_operator"
     controllers = ("training-operator",)
     version = "1.9.0"
+    is_peer = True
     path = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
 
     def prepare(self, plane, workers):
