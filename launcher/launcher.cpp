@@ -9,6 +9,7 @@
 
 #include "common/api/contract.h"
 #include "common/os/process.h"
+#include "launcher/process_env.h"
 
 namespace pawl::launcher {
 namespace {
@@ -31,8 +32,8 @@ Result<std::vector<std::uint16_t>> free_ports(const std::string& address, int co
   return ports;
 }
 
-// A place that a process can write its error file to; a container's root may be read-only.
-std::string make_error_folder(const std::map<std::string, std::string>& env) {
+// A place that processes can write to; a container's root may be read-only.
+std::string make_private_folder(const std::map<std::string, std::string>& env) {
   const auto tmp = env.find("TMPDIR");
   for (const std::string& parent : {tmp == env.end() ? std::string{} : tmp->second,
                                     std::string{"/tmp"}, std::string{"/dev/shm"}}) {
@@ -53,10 +54,11 @@ Launcher::Launcher(Settings settings, kube::Transport& transport, const Clock& c
 
 Launcher::~Launcher() {
   if (inbox_) inbox_->close();
-  for (int i = 0; i < settings_.worker.processes && !error_folder_.empty(); ++i) {
-    ::unlink((error_folder_ + "/" + std::to_string(i) + ".json").c_str());
+  supervisor_.reset();  // before the folder that its standbys have a file in
+  for (int i = 0; i < settings_.worker.processes && !private_folder_.empty(); ++i) {
+    ::unlink((private_folder_ + "/" + std::to_string(i) + ".json").c_str());
   }
-  if (!error_folder_.empty()) ::rmdir(error_folder_.c_str());
+  if (!private_folder_.empty()) ::rmdir(private_folder_.c_str());
 }
 
 Result<std::unique_ptr<Launcher>> Launcher::create(Settings settings, kube::Transport& transport,
@@ -89,7 +91,7 @@ Status Launcher::set_up(Timings timings) {
   PAWL_TRY_VOID(set_up_peers());
   PAWL_TRY(ports, free_ports(settings_.pod_ip, settings_.worker.processes));
   ports_ = std::move(ports);
-  error_folder_ = make_error_folder(settings_.env);
+  private_folder_ = make_private_folder(settings_.env);
   record_ = std::make_unique<RecordClient>(
       transport_, clock_, log_, inbox_, settings_.worker.ns, settings_.worker.job_name,
       RecordEvents{.on_record = [this](RecordSeen seen) { on_record(std::move(seen)); },
@@ -155,6 +157,7 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
       clock_, inbox_, std::move(logs),
       Supervisor::Events{.before_exit = [this](int local_rank) { channels_->drain(local_rank); },
                          .on_exited = [this](ProcessExited exited) { feed(exited); }});
+  set_up_standbys();
   const auto checkpoint = settings_.worker.checkpoint.value_or(api::WorkerFacts::Checkpoint{});
   saver_ = std::make_unique<Saver>(
       SaverOptions{checkpoint.uri, settings_.worker.job_uid, checkpoint.keep}, inbox_,
@@ -164,6 +167,23 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
           .on_published = [this](PublishDone done) { feed(done); },
           .on_warning =
               [this](const std::string& what) { log_.warning("storage", {{"text", what}}); }});
+}
+
+// A Native process is kept over generations, and started anew within a tenth of a second.
+void Launcher::set_up_standbys() {
+  const bool is_wanted = settings_.worker.runtime != api::RuntimeKind::kNative &&
+                         settings_.standby_after > std::chrono::seconds{0};
+  if (!is_wanted) return;
+  StandbyOptions options{.command = settings_.command,
+                         .folder = private_folder_,
+                         .after = settings_.standby_after,
+                         .env = [this](int local_rank) {
+                           auto env = process_env(settings_, {.local_rank = local_rank});
+                           env.erase(api::kEnvChannelFd);
+                           env.erase(api::kEnvPulseFd);
+                           return env;
+                         }};
+  supervisor_->use(StandbySet::create(std::move(options), clock_, log_));
 }
 
 Identity Launcher::identity(const Timings&) const {

@@ -43,6 +43,7 @@ class Launcher {
   Status set_up(membership::Timings timings);
   Status set_up_peers();
   void set_up_processes(std::unique_ptr<LogPump> logs);
+  void set_up_standbys();
   membership::Identity identity(const membership::Timings& timings) const;
 
   void feed(const membership::Input& input);
@@ -83,7 +84,7 @@ class Launcher {
   Log& log_;
   const std::string start_id_;        // with the pod UID, the identity of this process
   std::vector<std::uint16_t> ports_;  // free ones, for programs that listen, by local rank
-  std::string error_folder_;          // for TORCHELASTIC_ERROR_FILE, "" if none
+  std::string private_folder_;        // for error files and standby.py; "": none could be made
 
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<Poller> poller_;

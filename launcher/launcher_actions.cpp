@@ -107,7 +107,7 @@ void Launcher::act(const KillProcess& kill) { supervisor_->kill(kill.local_rank)
 void Launcher::start_process(int local_rank, const std::optional<Placement>& placement) {
   auto channel = channels_->open(local_rank);
   const std::string error_file =
-      error_folder_.empty() ? "" : error_folder_ + "/" + std::to_string(local_rank) + ".json";
+      private_folder_.empty() ? "" : private_folder_ + "/" + std::to_string(local_rank) + ".json";
   Status started;
   if (channel) {
     const int socket = channel->socket.get(), pulse = channel->pulse.get();

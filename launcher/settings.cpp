@@ -69,6 +69,10 @@ Result<Settings> read_settings(const std::map<std::string, std::string>& env,
   if (const std::string port = reader.text(api::kEnvHealthPort); !port.empty()) {
     settings.health_port = static_cast<int>(reader.number(api::kEnvHealthPort, port, 0, 65'535));
   }
+  if (const std::string seconds = reader.text(api::kEnvStandbySeconds); !seconds.empty()) {
+    settings.standby_after =
+        std::chrono::seconds{reader.number(api::kEnvStandbySeconds, seconds, 0, 86'400)};
+  }
   settings.termination_log = reader.text(api::kEnvTerminationLog, settings.termination_log);
   if (command.empty()) reader.complain("no command after --");
   if (!reader.problems().empty()) return fail(Code::kInvalid, reader.problems());

@@ -2,6 +2,7 @@
 // (common/api/contract.h). Pure.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 namespace pawl::launcher {
 
 inline constexpr int kCheckpointSecondsAuto = 60;
+inline constexpr int kStandbySeconds = 15;
 
 struct Settings {
   api::WorkerFacts worker;
@@ -21,6 +23,8 @@ struct Settings {
   std::string metadata;    // "http://169.254.169.254": the cloud's service; empty: nobody asks it
   int health_port = -1;    // -1: none
   std::string termination_log = "/dev/termination-log";
+  // That a program has run before another process stands by for it; 0: none ever does.
+  std::chrono::seconds standby_after{kStandbySeconds};
 
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // everything, for the processes

@@ -101,6 +101,18 @@ schedules_level() {
   note_level schedules $((count - ${bad:-$count})) "${bad:-$count}" $((SECONDS - start))
 }
 
+# PyTorch, JAX and TensorFlow from the package registry; part of --long.
+frameworks_level() {
+  local start=$SECONDS log count bad
+  tools/packages.sh tests/frameworks/apt-packages.txt
+  log=$(mktemp)
+  python3 -u tests/frameworks/run.py 2>&1 | tee "$log" || true
+  count=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log" | tail -1)
+  bad=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\2/p' "$log" | tail -1)
+  rm -f "$log"
+  note_level frameworks "${count:-0}" "${bad:-1}" $((SECONDS - start))
+}
+
 # Two runs beside each other, each of which has one thread.
 sim_pair() {  # NAME ARGUMENTS ARGUMENTS
   local start=$SECONDS bad=0 log first
@@ -204,7 +216,10 @@ run_levels() {
   for level in "$@"; do
     if [ "$level" = --long ]; then long=(--long); else levels+=("$level"); fi
   done
-  [ ${#levels[@]} -gt 0 ] || levels=(unit threads sim integration conformance schedules e2e)
+  if [ ${#levels[@]} -eq 0 ]; then
+    levels=(unit threads sim integration conformance schedules e2e)
+    [ ${#long[@]} -eq 0 ] || levels+=(frameworks)
+  fi
   case " ${levels[*]} " in *" e2e "*) check_machine ;; esac
   setup_build
   case " ${levels[*]} " in *" e2e "*) prepare_cluster ;; esac
@@ -222,6 +237,10 @@ run_levels() {
         build_level "build (release)" release pawl pawl-operator pawl-launch pawl-train
         schedules_level "${long[@]}"
         ;;
+      frameworks)
+        build_level "build (release)" release pawl pawl-launch
+        frameworks_level
+        ;;
       threads) threads_level ;;
       sim) sim_level "${long[@]}" ;;
       e2e)
@@ -229,7 +248,7 @@ run_levels() {
         e2e_level "${long[@]}"
         [ ${#long[@]} -eq 0 ] || { chaos_level; alone_level; }
         ;;
-      *) echo "unknown level: $level (unit threads sim integration conformance schedules e2e)" >&2; exit 2 ;;
+      *) echo "unknown level: $level (unit threads sim integration conformance schedules e2e frameworks)" >&2; exit 2 ;;
     esac
   done
   end_fresh_seeds

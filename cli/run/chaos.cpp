@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "common/api/children.h"
+#include "common/api/contract.h"
 #include "common/os/processes.h"
 
 namespace pawl::cli {
@@ -36,7 +37,8 @@ std::optional<std::string> strike(const Chaos& chaos, const Observer& observer,
   const auto processes = os::descendants_of(*launcher);
   const auto victim =
       std::find_if(processes.begin(), processes.end(), [&](const os::ProcessInfo& info) {
-        return info.parent == *launcher && os::has_environment(info.pid, mark) == true;
+        return info.parent == *launcher && info.name != api::kStandbyName &&
+               os::has_environment(info.pid, mark) == true;
       });
   if (victim == processes.end() || ::kill(victim->pid, SIGKILL) != 0) return std::nullopt;
   return "! chaos: kill -9 of rank " + std::to_string(chaos.rank) + " (process " +

@@ -52,6 +52,10 @@ inline constexpr char kEnvApiServer[] = "PAWL_API_SERVER";  // "http://127.0.0.1
 inline constexpr char kEnvMetadata[] = "PAWL_METADATA";     // of the cloud; none: nobody asks it
 inline constexpr char kEnvTerminationLog[] =
     "PAWL_TERMINATION_LOG";  // default /dev/termination-log
+// The user's own, in the template: launcher/settings.h, standby_after.
+inline constexpr char kEnvStandbySeconds[] = "PAWL_STANDBY_SECONDS";
+// What a process that stands by for a program calls itself until it has become that.
+inline constexpr char kStandbyName[] = "pawl-standby";
 
 // What the launcher gives the training process, beside those above and torchrun's (RANK,
 // LOCAL_RANK, WORLD_SIZE, …).

@@ -18,24 +18,25 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// The fields of /proc/PID/stat by their numbers in proc(5), from 3 on: the name before them may
-// hold anything, so reading starts behind its last parenthesis.
+// The fields of /proc/PID/stat by their numbers in proc(5). The name, field 2, may hold anything:
+// it ends with the last parenthesis.
 std::vector<std::string> stat_fields(pid_t pid) {
   const std::string line = read_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos) return {};
+  const auto name_start = line.find('('), name_end = line.rfind(')');
+  if (name_start == std::string::npos || name_end == std::string::npos) return {};
   std::istringstream rest{line.substr(name_end + 1)};
-  std::vector<std::string> fields = {"", std::to_string(pid), ""};
+  std::vector<std::string> fields = {"", std::to_string(pid),
+                                     line.substr(name_start + 1, name_end - name_start - 1)};
   for (std::string field; rest >> field;) fields.push_back(field);
   return fields;
 }
 
 std::optional<ProcessInfo> read_process(pid_t pid) {
-  constexpr std::size_t kState = 3, kParent = 4, kSession = 6;
+  constexpr std::size_t kName = 2, kState = 3, kParent = 4, kSession = 6;
   const auto fields = stat_fields(pid);
   if (fields.size() <= kSession) return std::nullopt;
   return ProcessInfo{pid, std::stoi(fields[kParent]), std::stoi(fields[kSession]),
-                     fields[kState] == "Z"};
+                     fields[kState] == "Z", fields[kName]};
 }
 
 // Started with none, which is not the same as showing none: in the middle of exec and of its end a

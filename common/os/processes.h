@@ -13,6 +13,7 @@ namespace pawl::os {
 struct ProcessInfo {
   pid_t pid = 0, parent = 0, session = 0;
   bool is_zombie = false;
+  std::string name;  // of the program, at most 15 bytes, or what it calls itself
 };
 
 std::vector<ProcessInfo> list_processes();

@@ -54,18 +54,24 @@ class Script:
     def said(self):
         return pathlib.Path(self.output.name).read_text()
 
+    mark = rb"(?:^|\0)RANK=(\d+)"  # in the environment that a process was started with
+
     def ranks(self):
         """PIDs, by rank."""
         found = {}
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 is_ours = str(self.config).encode() in (path / "cmdline").read_bytes().split(b"\0")
-                rank = re.search(rb"(?:^|\0)RANK=(\d+)", (path / "environ").read_bytes())
+                rank = re.search(self.mark, (path / "environ").read_bytes())
+                stands_by = (path / "comm").read_text() == "pawl-standby\n"
             except OSError:
                 continue
-            if is_ours and rank:
+            if is_ours and rank and not stands_by:
                 found[int(rank.group(1))] = int(path.name)
         return found
+
+    def settle(self):
+        """Until it is as ready for a blow as it will be."""
 
     def strike(self, pid, number=signal.SIGKILL):
         start = time.time()
@@ -75,10 +81,12 @@ class Script:
         return first[0] - start
 
     def kill(self):
+        self.settle()
         return self.strike(self.ranks()[WORKERS - 1])
 
     def stop(self):
         """Seconds until it goes on without one that is stopped; None if it does not within a minute."""
+        self.settle()
         os.kill(self.ranks()[WORKERS - 1], signal.SIGSTOP)
         start = time.time()
         time.sleep(1)  # what was under way
@@ -105,6 +113,9 @@ class Torchrun(Script):
 
 
 class TorchUnderPawl(Script):
+    # One that has stood by had no rank then. Nobody moves between these pods: the slot is the rank.
+    mark = rb"(?:^|\0)PAWL_SLOT=(\d+)"
+
     def __init__(self, python, text, folder, _):
         super().__init__(text, folder)
         container = {"name": "worker", "image": "none", "command": [str(python), str(HERE / "torch_gpt.py")],
@@ -114,6 +125,7 @@ class TorchUnderPawl(Script):
             "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "torch"},
             "spec": {"replicas": WORKERS, "runtime": {"kind": "Torch"},
                      "template": {"spec": {"containers": [container]}}}}))
+        self.lost = 0
         self.folder = pathlib.Path(folder) / "run"
         self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder], text=True, stdout=self.output,
                                         stderr=subprocess.STDOUT)
@@ -122,8 +134,18 @@ class TorchUnderPawl(Script):
     def said(self):
         return "\n".join(log.read_text() for log in self.folder.glob("logs/*.log"))
 
+    def settle(self):
+        """Those that stand by are there, in each pod, since the last blow."""
+        def are_there():
+            logs = [log.read_text() for log in self.folder.glob("logs/*.log")]
+            started, taken = (sum(text.count(f'"event":"{name}"') for text in logs) for name in ("standby_ready", "standby_taken"))
+            return started - taken - self.lost >= WORKERS
+        wait_for("those that stand by", are_there)
+
     def kill_pod(self):
         """The launcher of a rank, and with it its process; its pod is replaced."""
+        self.settle()
+        self.lost += 1  # what stood by there
         rank = self.ranks()[WORKERS - 1]
         return self.strike(int(pathlib.Path(f"/proc/{rank}/stat").read_text().rsplit(")", 1)[1].split()[1]))
 

@@ -38,10 +38,13 @@ Status Supervisor::start(int local_rank, const SpawnOptions& options,
   // What the one before it wrote there is not this one's, nor what memory its helpers wanted.
   if (!error_file.empty()) ::unlink(error_file.c_str());
   if (!is_any_running()) oom_kills_ = oom_kills();
-  PAWL_TRY(spawned, spawn(options));
+  if (standbys_) reap();  // who stood by may have ended
+  auto taken = standbys_ ? standbys_->take(local_rank, options) : std::nullopt;
+  PAWL_TRY(spawned, taken ? Result<Spawned>{std::move(*taken)} : spawn(options));
   Process process;
   process.pid = spawned.pid;
   process.is_running = true;
+  process.started_at = clock_.steady_now();
   process.error_file = error_file;
   processes_[local_rank] = std::move(process);
   logs_->add(local_rank, std::move(spawned.out), std::move(spawned.err));
@@ -99,9 +102,15 @@ void Supervisor::reap() {
       return entry.second.is_running && entry.second.pid == info.si_pid;
     });
     if (ours != processes_.end()) signal_group(ours->second, SIGKILL);
+    if (standbys_ && standbys_->has(info.si_pid)) ::kill(-info.si_pid, SIGKILL);
     int status = 0;
     ::waitpid(info.si_pid, &status, 0);
-    if (ours != processes_.end()) on_ended(ours->first, status);
+    if (ours != processes_.end()) {
+      on_ended(ours->first, status);
+    } else if (standbys_ && standbys_->on_ended(info.si_pid) && WIFSIGNALED(status)) {
+      // If memory was short, it went first; that is no matter of a program.
+      oom_kills_ = std::min(oom_kills_ + 1, oom_kills());
+    }
   }
 }
 
@@ -143,7 +152,7 @@ bool Supervisor::end_strays() const {
   if (is_any_running()) return true;
   bool are_gone = true;
   for (const os::ProcessInfo& info : os::descendants_of(::getpid())) {
-    if (info.is_zombie) continue;
+    if (info.is_zombie || (standbys_ && standbys_->has(::getpgid(info.pid)))) continue;
     are_gone = false;
     ::kill(info.pid, SIGKILL);
   }
@@ -171,6 +180,7 @@ void Supervisor::on_tick() {
   reap();
   const SteadyPoint now = clock_.steady_now();
   tell_ends();
+  look_after_standbys();
   if (!kill_at_ || now < *kill_at_) return;
   kill_at_.reset();
   for (auto& [local_rank, process] : processes_) {
@@ -178,6 +188,16 @@ void Supervisor::on_tick() {
     process.is_killed_by_us = true;
     signal_group(process, SIGKILL);
   }
+}
+
+void Supervisor::look_after_standbys() {
+  if (!standbys_) return;
+  std::map<int, SteadyPoint> running_since;
+  for (const auto& [local_rank, process] : processes_) {
+    if (process.is_running && !process.was_told)
+      running_since.emplace(local_rank, process.started_at);
+  }
+  standbys_->on_tick(running_since);
 }
 
 bool Supervisor::is_any_running() const {

@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "launcher/loop/inbox.h"
 #include "launcher/membership/action.h"
+#include "launcher/standby/standby_set.h"
 #include "launcher/supervisor/log_pump.h"
 #include "launcher/supervisor/spawn.h"
 
@@ -31,6 +33,8 @@ class Supervisor {
              Events events);
   ~Supervisor();  // kills what is left
 
+  // From now on programs are started from these, where one is ready.
+  void use(std::unique_ptr<StandbySet> standbys) { standbys_ = std::move(standbys); }
   Status start(int local_rank, const SpawnOptions& options, const std::string& error_file);
   void set_first_rank(int rank) { logs_->set_first_rank(rank); }
   void stop_all(std::chrono::milliseconds grace);
@@ -53,13 +57,14 @@ class Supervisor {
     std::string error_file;
     std::optional<ProcessExited> ended;  // waits for its log tail, and for what it has left
     bool has_tail = false;
-    SteadyPoint ended_at{};
+    SteadyPoint started_at{}, ended_at{};
   };
   void on_ended(int local_rank, int status);
   bool is_any_running() const;
   bool is_any_told() const;
   void on_tail(int local_rank, const std::string& tail);
   bool end_strays() const;
+  void look_after_standbys();
   void tell_ends();
   void signal_group(const Process& process, int signal) const;
 
@@ -67,6 +72,7 @@ class Supervisor {
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<LogPump> logs_;
   Events events_;
+  std::unique_ptr<StandbySet> standbys_;  // none: nobody stands by
   std::map<int, Process> processes_;
   std::optional<SteadyPoint> kill_at_;
   std::int64_t oom_kills_;  // seen so far

@@ -3,11 +3,17 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "common/api/contract.h"
 #include "gang_fixture.h"
+#include "launcher/standby/memory_room.h"
 
 using namespace pawl;
+using namespace pawl::launcher;
 using namespace pawl::launcher::test;
 using namespace std::chrono_literals;
 using api::WorkerGroup;
@@ -177,4 +183,41 @@ TEST_CASE("gang: one that may be smaller goes on without a lost member, a leader
     CHECK(record.status.start_step > smaller.status.start_step);
     CHECK(record.status.progress->step == 1000);
   }
+}
+
+TEST_CASE("gang: what has stood by is the program of another framework after a loss",
+          "[launcher]") {
+  GangFixture gang({.members = 2, .runtime = api::RuntimeKind::kTorch, .is_in_place = true});
+  if (memory_room() < (std::int64_t{5} << 30)) SKIP("nobody stands by with so little memory");
+  // One of the packages that are imported early. The rank that fails first waits for those that
+  // stand by.
+  const std::string venv = gang.folder() + "/venv";
+  REQUIRE(std::system(("python3 -m venv --without-pip " + venv).c_str()) == 0);
+  for (const auto& entry : std::filesystem::directory_iterator(venv + "/lib"))
+    std::ofstream(entry.path() / "site-packages" / "einops.py")
+        << "import os\nRANK = os.environ.get('RANK')\n";
+  std::ofstream(gang.folder() + "/train.py")
+      << "import os, signal, time\nimport einops\n"
+         "first = os.environ['PAWL_GENERATION'] == '1'\n"
+         "folder = os.path.dirname(__file__)\n"
+         "while first and os.environ['RANK'] == '0': time.sleep(1)\n"
+         "while first and not all('\"standby_ready\"' in open(folder + name).read()\n"
+         "                        for name in ('/log-0', '/log-1')): time.sleep(0.05)\n"
+         "if first: os.kill(os.getpid(), signal.SIGKILL)\n"
+         "print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'early:', "
+         "einops.RANK is None)\n";
+  for (const int slot : {0, 1})
+    gang.start(slot, {venv + "/bin/python3", gang.folder() + "/train.py"},
+               {{api::kEnvStandbySeconds, "1"}});
+  for (const int slot : {0, 1}) {
+    INFO(slot);
+    CHECK(gang.wait(slot) == 0);
+    const std::string output = gang.output(slot);
+    INFO(output);
+    CHECK(output.find("\"standby_taken\"") != std::string::npos);
+    CHECK(output.find(" of 2 early: True") != std::string::npos);
+  }
+  const WorkerGroup record = gang.record();
+  CHECK(record.status.is_finished);
+  CHECK(record.status.generation == 2);
 }

@@ -41,9 +41,12 @@ TEST_CASE("settings: what the operator gives is read, the rest has defaults", "[
   CHECK(settings->peer_token_file == "/var/run/pawl/token/peer-token");
   CHECK(settings->termination_log == "/dev/termination-log");
   CHECK(settings->health_port == 8471);
+  CHECK(settings->standby_after == std::chrono::seconds{15});
   auto local = good_env();
   local["PAWL_API_SERVER"] = "http://127.0.0.1:1";
   local["PAWL_TOKEN_FILE"] = "/t";
+  local["PAWL_STANDBY_SECONDS"] = "0";
+  CHECK(read_settings(local, {"x"})->standby_after == std::chrono::seconds{0});
   CHECK(read_settings(local, {"x"})->peer_token_file == "/t");
   CHECK(read_settings(local, {"x"})->health_port == -1);
 }
@@ -53,10 +56,12 @@ TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
   env.erase("PAWL_POD_UID");
   env["PAWL_HEALTH_PORT"] = "many";
   env["PAWL_WORKER"] = "{}";
+  env["PAWL_STANDBY_SECONDS"] = "off";
   const auto settings = read_settings(env, {});
   REQUIRE_FALSE(settings.has_value());
   for (const char* part :
-       {"PAWL_POD_UID is not set", "PAWL_HEALTH_PORT is \"many\"", "version 0", "no command"}) {
+       {"PAWL_POD_UID is not set", "PAWL_HEALTH_PORT is \"many\"", "version 0", "no command",
+        "PAWL_STANDBY_SECONDS is \"off\", not a number from 0 to 86400"}) {
     INFO(part);
     CHECK(settings.error().message.find(part) != std::string::npos);
   }

@@ -1,0 +1,136 @@
+"""Programs of real frameworks, written as their users write them, under `pawl run`: run.py [torch] [jax] [tensorflow].
+
+Two workers. When some steps are saved, one program is killed: all have to be started again, from those that stand by
+and at the step that was saved, nothing may be counted, and the weights at the end must have the bits of a run that
+nobody disturbed. The frameworks come from the package registry into virtual environments below the cache. The last
+line is "N passed, N failed".
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAWL = ROOT / "build" / "release" / "bin" / "pawl"
+CACHE = pathlib.Path(os.environ.get("PAWL_CACHE", pathlib.Path.home() / ".cache" / "pawl")) / "frameworks"
+# (runtime.kind, packages)
+FRAMEWORKS = {"torch": ("Torch", ["torch", "numpy"]), "jax": ("JAX", ["jax[cpu]", "numpy"]),
+              "tensorflow": ("TensorFlow", ["tensorflow-cpu", "numpy"])}
+SECONDS = 240
+
+
+def python_of(packages):
+    folder = CACHE / hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12]
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        (folder / "complete").touch()
+    return python
+
+
+class Run:
+    """One job of two workers."""
+
+    def __init__(self, name, folder, pause):
+        kind, packages = FRAMEWORKS[name]
+        self.folder = pathlib.Path(folder)
+        self.script = HERE / f"{name}_train.py"
+        variables = {"STEP_SECONDS": pause, "PAWL_STANDBY_SECONDS": 2, "OMP_NUM_THREADS": 1, "TF_CPP_MIN_LOG_LEVEL": 2}
+        container = {"name": "worker", "image": "none", "command": [str(python_of(packages)), str(self.script)],
+                     "env": [{"name": key, "value": str(value)} for key, value in variables.items()]}
+        job = self.folder / "job.json"
+        job.write_text(json.dumps({
+            "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
+            "spec": {"replicas": 2, "runtime": {"kind": kind}, "checkpoint": {"uri": f"file://{self.folder}/saved"},
+                     "failurePolicy": {"maxRestarts": 0}, "template": {"spec": {"containers": [container]}}}}))
+        self.output = open(self.folder / "out", "w+")
+        self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder / "run"], stdout=self.output,
+                                        stderr=subprocess.STDOUT)
+
+    def said(self):
+        return "\n".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("run/logs/*.log")))
+
+    def wait_for(self, what, condition):
+        deadline = time.time() + SECONDS
+        while not condition():
+            if self.process.poll() is not None or time.time() > deadline:
+                raise AssertionError(f"no {what}")
+            time.sleep(0.05)
+
+    def program(self, slot):
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_ours = str(self.script).encode() in (path / "cmdline").read_bytes().split(b"\0")
+                environment = (path / "environ").read_bytes()
+                if is_ours and f"PAWL_SLOT={slot}".encode() in environment.split(b"\0") and \
+                        str(self.folder).encode() in environment and (path / "comm").read_text() != "pawl-standby\n":
+                    return int(path.name)
+        raise AssertionError("no program")
+
+    def end(self):
+        """The weights with which both ranks end."""
+        code = self.process.wait(SECONDS)
+        if code != 0:
+            raise AssertionError(f"pawl run ended with {code}")
+        ends = dict(re.findall(r"rank (\d+) ends with ([0-9a-f]+)", self.said()))
+        if len(ends) != 2 or len(set(ends.values())) != 1:
+            raise AssertionError(f"the ranks end with {ends}")
+        return ends["0"]
+
+    def close(self):
+        self.process.kill()  # nothing that it started outlives it
+        self.process.wait()
+        self.output.close()
+
+
+def undisturbed(name):
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+            contextlib.closing(Run(name, folder, 0)) as run:
+        return run.end()
+
+
+def check(name):
+    expected = undisturbed(name)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+            contextlib.closing(Run(name, folder, 0.5)) as run:
+        try:
+            run.wait_for("saved state", lambda: (run.folder / "saved" / "state.npz").exists())
+            run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == 2)
+            start = time.time()
+            os.kill(run.program(1), signal.SIGKILL)
+            run.wait_for("new start", lambda: len(re.findall(r"of 2 starts at step [1-9]", run.said())) == 2)
+            again = time.time() - start
+            if run.end() != expected:
+                raise AssertionError("other weights than of the run that nobody disturbed")
+            if run.said().count('"standby_taken"') != 2:
+                raise AssertionError("who stood by was not taken")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{run.said()[-4000:]}\n{(run.folder / 'out').read_text()[-2000:]}") from None
+    print(f"{name}: {again:.1f} s from the kill of a program to the start of both at a step that was saved")
+
+
+def main():
+    failed = 0
+    names = sys.argv[1:] or list(FRAMEWORKS)
+    for name in names:
+        try:
+            check(name)
+        except (AssertionError, subprocess.SubprocessError) as error:
+            failed += 1
+            print(f"FAILED {name}: {error}")
+    print(f"{len(names) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
