@@ -43,6 +43,7 @@ void fields(M& m, V&& visit) {
   visit("tokensPerSecond", m.tokens_per_second);
   visit("epoch", m.epoch);
   visit("note", m.note);
+  visit("hasLoss", m.has_loss);
 }
 template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, Done>

@@ -50,7 +50,8 @@ struct Report {           // rank 0, after each confirmed step
   double loss = 0;
   double samples_per_second = 0, tokens_per_second = 0;
   std::int64_t epoch = 0;
-  std::string note;  // one line for people, e.g. the validation result; usually ""
+  std::string note;      // one line for people, e.g. the validation result; usually ""
+  bool has_loss = true;  // false: it tells none
 };
 struct Done {  // after the closing barrier; the process exits 0 afterwards
   std::int64_t step = 0;

@@ -5,6 +5,10 @@
 
 namespace pawl::api {
 
+static_assert(offsetof(PulsePage, process) == 0 && offsetof(PulsePage, beats) == 8 &&
+              offsetof(PulsePage, phase) == 16 && offsetof(PulsePage, step) == 24 &&
+              offsetof(PulsePage, times) == 32 && sizeof(PulsePage) == 1312);
+
 const char* phase_name(Phase phase) {
   constexpr std::array kNames{"other",  "data",      "forward",  "backward",
                               "reduce", "optimizer", "snapshot", "validate"};

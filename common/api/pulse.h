@@ -2,6 +2,7 @@
 // its launcher looks ten times a second and learns that it hangs, and in which phase (design §5,
 // rule 13). Inherited as a descriptor (contract.h kEnvPulseFd). One thread of the process writes,
 // the launcher reads: the phase first, then the beats, which rise after every change of phase.
+// Others write it, too (clients/python/pawl.py): its layout is part of the contract.
 #pragma once
 
 #include <array>

@@ -173,7 +173,9 @@ void Gang::drive_requests() {
     end(StopReason::kDrained, true, "the leading launcher was told to terminate");
     return;
   }
-  if (spec.checkpoint_now <= asked_checkpoint_ || !are_peers_sent_) return;
+  // What another framework saves is not seen here: it is asked, and checkpoint_done stays.
+  const bool can_be_asked = are_peers_sent_ || !ctx_.keeps_processes();
+  if (spec.checkpoint_now <= asked_checkpoint_ || !can_be_asked) return;
   asked_checkpoint_ = spec.checkpoint_now;
   asked_at_step_ = ledger_.confirmed();
   broadcast(AskCheckpoint{});

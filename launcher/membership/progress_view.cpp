@@ -49,7 +49,7 @@ void ProgressView::add(const api::channel::Report& report, Now now) {
           std::min(per_step * static_cast<double>(left), static_cast<double>(kCountMax)));
     }
   }
-  progress.loss = text_of(report.loss, 4);
+  if (report.has_loss) progress.loss = text_of(report.loss, 4);
   if (report.samples_per_second > 0)
     progress.samples_per_second = text_of(report.samples_per_second, 1);
   if (report.tokens_per_second > 0)

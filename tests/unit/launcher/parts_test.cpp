@@ -133,6 +133,14 @@ TEST_CASE("progress_view: percent, remaining time, numbers as text", "[launcher]
   CHECK(view.value()->step == 30);
 }
 
+TEST_CASE("progress_view: a script that tells no loss has none, not one of 0", "[launcher]") {
+  FakeClock clock;
+  ProgressView view;
+  view.add({.step = 1, .has_loss = false}, {clock.steady_now(), clock.now()});
+  CHECK(view.value()->step == 1);
+  CHECK(view.value()->loss.empty());
+}
+
 TEST_CASE("progress_view: whatever a process says, the record's limits hold",
           "[launcher][B15][B16][B17][B18][B19][B20]") {
   FakeClock clock;

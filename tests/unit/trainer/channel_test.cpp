@@ -24,6 +24,7 @@ TEST_CASE("channel: every message comes back as it went", "[trainer]") {
   CHECK(std::get<Report>(*report).loss == 0.1);
   CHECK(std::get<Report>(*report).tokens_per_second == 1e9);
   CHECK(std::get<Report>(*report).note == "note");
+  CHECK(std::get<Report>(*report).has_loss);
   CHECK(std::get<Buffers>(*decode_from_process(encode(FromProcess{Buffers{12}}))).bytes == 12);
   CHECK(std::get<Done>(*decode_from_process(encode(FromProcess{Done{12}}))).step == 12);
   const auto parked = decode_from_process(encode(FromProcess{Parked{4, 31, "why"}}));
@@ -75,6 +76,7 @@ TEST_CASE("channel: both sides may grow: unknown fields are ignored, unknown typ
   CHECK(std::get<Done>(*decode_from_process(R"({"type": "done", "step": 3, "colour": "red"})"))
             .step == 3);
   CHECK(std::get<Done>(*decode_from_process(R"({"type": "done"})")).step == 0);
+  CHECK(std::get<Report>(*decode_from_process(R"({"type": "report", "loss": 2})")).has_loss);
   CHECK(decode_from_process(R"({"type": "sing"})").error().code == Code::kNotFound);
   CHECK(decode_to_process(R"({"type": "done"})").error().code == Code::kNotFound);
 }
