@@ -31,8 +31,12 @@ std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int
 std::string pod_selector(const TrainingJob& job);
 // Every child's one owner: the job, as its controller.
 nlohmann::json owner_reference_of(const TrainingJob& job);
-// processesPerWorker, resolved: the number, else the GPUs of the worker container, else 1.
+// What a launcher starts. processesPerWorker, resolved: the number, else the GPUs of the worker
+// container, else 1. Under MPI one program, which is mpirun's or waits for it.
 int processes_per_worker(const TrainingJob& job);
+// The ranks that mpirun starts on a worker where the user does not say it: processesPerWorker,
+// resolved as above.
+int mpi_slots(const TrainingJob& job);
 
 nlohmann::json service_account_of(const TrainingJob& job);
 nlohmann::json role_of(const TrainingJob& job);

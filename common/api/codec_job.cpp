@@ -12,11 +12,12 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::array<std::pair<RuntimeKind, const char*>, 5> kRuntimeNames{{
+constexpr std::array<std::pair<RuntimeKind, const char*>, 6> kRuntimeNames{{
     {RuntimeKind::kNative, "Native"},
     {RuntimeKind::kTorch, "Torch"},
     {RuntimeKind::kTensorFlow, "TensorFlow"},
     {RuntimeKind::kJax, "JAX"},
+    {RuntimeKind::kMpi, "MPI"},
     {RuntimeKind::kCustom, "Custom"},
 }};
 
@@ -24,7 +25,7 @@ RuntimeKind read_runtime_kind(Fields& fields) {
   std::string name = runtime_name(RuntimeKind::kCustom);
   fields.read("kind", name);
   if (const auto kind = runtime_kind(name)) return *kind;
-  fields.set_error(fields.path_of("kind"), "must be Native, Torch, TensorFlow, JAX or Custom");
+  fields.set_error(fields.path_of("kind"), "must be Native, Torch, TensorFlow, JAX, MPI or Custom");
   return RuntimeKind::kCustom;
 }
 

@@ -143,7 +143,7 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "type":"string","maxLength":1024,"pattern":"^file:///[^?#]*$"},"everySeconds":{"x-kubernetes-int-or-string":true,
 "default":"auto"},"keep":{"type":"integer","format":"int32","minimum":1,"maximum":1000,"default":3}}},"runtime":{
 "type":"object","default":{},"properties":{"kind":{"type":"string","enum":["Native","Torch","TensorFlow",
-"JAX","Custom"],"default":"Custom"},"config":{"type":"object","maxProperties":64,"x-kubernetes-preserve-unknown-fields":true}}},
+"JAX","MPI","Custom"],"default":"Custom"},"config":{"type":"object","maxProperties":64,"x-kubernetes-preserve-unknown-fields":true}}},
 "ttlSecondsAfterFinished":{"type":"integer","format":"int64","minimum":0,"maximum":315360000}}},"status":{
 "type":"object","properties":{"observedGeneration":{"$ref":30},"phase":{"type":"string","maxLength":32},
 "reason":{"type":"string","maxLength":128},"message":{"type":"string","maxLength":1024},"attempt":{"$ref":30},

@@ -48,7 +48,7 @@ inline constexpr char kFailed[] = "Failed";
 inline constexpr char kStalled[] = "Stalled";
 }  // namespace phase
 
-enum class RuntimeKind { kNative, kTorch, kTensorFlow, kJax, kCustom };
+enum class RuntimeKind { kNative, kTorch, kTensorFlow, kJax, kMpi, kCustom };
 
 struct CheckpointSpec {
   std::string uri;                   // file:///absolute/path

@@ -29,6 +29,9 @@ Status check(const WorkerFacts& facts) {
   if (!is_from(facts.processes, 1, kProcessesMax)) {
     return fault("processes", "must be from 1 to " + std::to_string(kProcessesMax));
   }
+  if (!is_from(facts.slots, 1, kProcessesMax)) {
+    return fault("slots", "must be from 1 to " + std::to_string(kProcessesMax));
+  }
   if (!facts.checkpoint) return {};
   if (facts.checkpoint->uri.empty()) return fault("checkpoint.uri", "must be set");
   if (facts.checkpoint->seconds < 0) return fault("checkpoint.seconds", "must be 0 or more");
@@ -48,6 +51,7 @@ std::string encode_worker_facts(const WorkerFacts& facts) {
                  {"slot", facts.slot},
                  {"processes", facts.processes},
                  {"runtime", runtime_name(facts.runtime)}};
+  if (facts.runtime == RuntimeKind::kMpi) object["slots"] = facts.slots;
   if (facts.checkpoint) {
     object["checkpoint"] = {{"uri", facts.checkpoint->uri},
                             {"seconds", facts.checkpoint->seconds},
@@ -80,6 +84,7 @@ Result<WorkerFacts> decode_worker_facts(std::string_view text) {
   fields.read("attempt", facts.attempt);
   fields.read("slot", facts.slot);
   fields.read("processes", facts.processes);
+  fields.read("slots", facts.slots);
   fields.read("runtime", runtime);
   fields.child("checkpoint", [&](Fields& inside) {
     WorkerFacts::Checkpoint& checkpoint = facts.checkpoint.emplace();
@@ -89,7 +94,8 @@ Result<WorkerFacts> decode_worker_facts(std::string_view text) {
   });
   const auto kind = runtime_kind(runtime);
   if (!kind)
-    fields.set_error(fields.path_of("runtime"), "must be Native, Torch, TensorFlow, JAX or Custom");
+    fields.set_error(fields.path_of("runtime"),
+                     "must be Native, Torch, TensorFlow, JAX, MPI or Custom");
   if (error) return tl::unexpected(*error);
   facts.runtime = *kind;
   PAWL_TRY_VOID(check(facts));

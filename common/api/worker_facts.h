@@ -18,6 +18,7 @@ struct WorkerFacts {
   std::string job_name, job_uid, ns, pod;
   std::int64_t attempt = 1;
   int slot = 0, processes = 1;
+  int slots = 1;  // MPI: ranks that mpirun may start here; the launcher itself starts one program
   RuntimeKind runtime = RuntimeKind::kCustom;
   struct Checkpoint {
     std::string uri;

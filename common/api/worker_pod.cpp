@@ -124,6 +124,7 @@ WorkerFacts facts_of(const PodPlan& plan) {
                     .attempt = plan.attempt,
                     .slot = plan.slot,
                     .processes = processes_per_worker(plan.job),
+                    .slots = spec.runtime_kind == RuntimeKind::kMpi ? mpi_slots(plan.job) : 1,
                     .runtime = spec.runtime_kind};
   if (spec.checkpoint) {
     facts.checkpoint = {spec.checkpoint->uri, spec.checkpoint->every_seconds.value_or(0),
@@ -308,13 +309,8 @@ int gpus_of(const json& resources, const char* key) {
   return count;
 }
 
-}  // namespace
-
-int processes_per_worker(const TrainingJob& job) {
-  if (job.spec.processes_per_worker) return *job.spec.processes_per_worker;
-  // One process of theirs works with all GPUs that it finds.
-  const RuntimeKind kind = job.spec.runtime_kind;
-  if (kind == RuntimeKind::kTensorFlow || kind == RuntimeKind::kJax) return 1;
+// Of the worker container, but at least 1.
+int gpus_per_worker(const TrainingJob& job) {
   Result<json> pod_template = template_of(job);
   if (!pod_template) return 1;
   const json* container = worker_container_of(object_at(*pod_template, "spec"));
@@ -322,6 +318,21 @@ int processes_per_worker(const TrainingJob& job) {
   const json& resources = (*container)["resources"];
   const int gpus = std::max(gpus_of(resources, "limits"), gpus_of(resources, "requests"));
   return std::clamp(gpus, 1, kProcessesMax);
+}
+
+}  // namespace
+
+int processes_per_worker(const TrainingJob& job) {
+  const RuntimeKind kind = job.spec.runtime_kind;
+  if (kind == RuntimeKind::kMpi) return 1;
+  if (job.spec.processes_per_worker) return *job.spec.processes_per_worker;
+  // One process of theirs works with all GPUs that it finds.
+  if (kind == RuntimeKind::kTensorFlow || kind == RuntimeKind::kJax) return 1;
+  return gpus_per_worker(job);
+}
+
+int mpi_slots(const TrainingJob& job) {
+  return job.spec.processes_per_worker ? *job.spec.processes_per_worker : gpus_per_worker(job);
 }
 
 Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slot, int n,

@@ -115,7 +115,13 @@ TEST_CASE("processes_per_worker: the number, else the GPUs of the worker, else 1
     object["spec"]["runtime"]["kind"] = kind;
     CHECK(processes_per_worker(samples::observed(object)) == 1);
   }
+  object["spec"]["runtime"]["kind"] = "MPI";  // mpirun starts the others
+  CHECK(processes_per_worker(samples::observed(object)) == 1);
+  CHECK(mpi_slots(samples::observed(object)) == 2);
   object["spec"]["processesPerWorker"] = 3;
+  CHECK(processes_per_worker(samples::observed(object)) == 1);
+  CHECK(mpi_slots(samples::observed(object)) == 3);
+  object["spec"]["runtime"]["kind"] = "JAX";
   CHECK(processes_per_worker(samples::observed(object)) == 3);
   CHECK(processes_per_worker(samples::observed(samples::native_job())) == 1);
 }

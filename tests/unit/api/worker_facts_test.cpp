@@ -44,8 +44,9 @@ TEST_CASE("worker_facts: what is wrong is named", "[api]") {
       {{{"slot", 2048}}, "PAWL_WORKER.slot: must be from 0 to 2047"},
       {{{"slot", "many"}}, "PAWL_WORKER.slot: must be"},
       {{{"processes", 65}}, "PAWL_WORKER.processes: must be from 1 to 64"},
+      {{{"slots", 0}}, "PAWL_WORKER.slots: must be from 1 to 64"},
       {{{"runtime", "Magic"}},
-       "PAWL_WORKER.runtime: must be Native, Torch, TensorFlow, JAX or Custom"},
+       "PAWL_WORKER.runtime: must be Native, Torch, TensorFlow, JAX, MPI or Custom"},
       {{{"checkpoint", {{"keep", 0}}}}, "PAWL_WORKER.checkpoint.keep: must be 1 or more"},
       {{{"checkpoint", {{"uri", nullptr}}}}, "PAWL_WORKER.checkpoint.uri: must be set"}};
   for (const Row& row : rows) {
