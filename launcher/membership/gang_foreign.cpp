@@ -68,7 +68,13 @@ void Gang::note_programs_start() {
 
 // All are at rest. Where nothing was lost, what may have been has a moment to be heard of.
 bool Gang::is_judging() {
-  if (is_explained_ && !is_mutant(Mutant::kI37VictimBlamed)) program_ends_.clear();
+  if (is_explained_ && !is_mutant(Mutant::kI37VictimBlamed)) {
+    program_ends_.clear();
+    // Nor are those named that say themselves that it was not their fault.
+    std::erase_if(failures_, [this](const api::Failure& failure) {
+      return failure.cause == "Victim" && failure.generation >= generation_;
+    });
+  }
   if (program_ends_.empty()) return false;
   const bool has_peers = members_.size() * static_cast<std::size_t>(ctx_.id.processes) > 1;
   if (has_peers && broken_since_ && ctx_.now.steady < *broken_since_ + ctx_.timings.culprit_wait)

@@ -253,6 +253,24 @@ TEST_CASE("foreign: exit 75 blames nobody", "[launcher]") {
   CHECK_FALSE(has_ended(world, 1));
 }
 
+TEST_CASE("foreign: exit 75 beside a killed program is not named, whichever came first",
+          "[launcher][I37]") {
+  GangWorld world = running();
+  SECTION("before it") {
+    world.exit_process(0, api::kExitRetry);
+    world.exit_process(1, 128 + SIGKILL);  // a shell says so
+  }
+  SECTION("after it") {
+    world.exit_process(1, 128 + SIGKILL);
+    world.exit_process(0, api::kExitRetry);
+  }
+  world.obey_stops(kTerm);
+  world.pass(2s);
+  CHECK(world.status().generation == 2);
+  REQUIRE(world.status().failures.size() == 1);
+  CHECK(world.status().failures[0].rank == 1);
+}
+
 TEST_CASE("foreign: exit 75 explains nobody's failure", "[launcher][I8]") {
   GangWorld world = running();
   SECTION("before it") {
