@@ -132,7 +132,8 @@ void Member::on_commit(const Commit& commit) {
   own_loss_.reset();
   start_processes(Placement{member_rank_, static_cast<int>(status.members.size()), status.attempt,
                             status.generation, commit.master_address, commit.master_port,
-                            commit.addresses});
+                            commit.addresses,
+                            ctx_.id.runtime == api::RuntimeKind::kMpi ? commit.key : ""});
 }
 
 void Member::set_ready(bool is_ready) {
