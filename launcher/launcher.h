@@ -76,6 +76,7 @@ class Launcher {
   void act(const membership::WriteTermination& write);
   void act(const membership::Note& note);
   void act(const membership::Leave& leave) { exit_code_ = leave.exit_code; }
+  std::vector<std::string> command_for(const std::optional<membership::Placement>& placement) const;
   void start_process(int local_rank, const std::optional<membership::Placement>& placement);
 
   const Settings settings_;

@@ -10,6 +10,7 @@
 #include "common/api/contract.h"
 #include "common/os/process.h"
 #include "launcher/launcher.h"
+#include "launcher/mpi/place.h"
 #include "launcher/process_env.h"
 
 namespace pawl::launcher {
@@ -104,6 +105,11 @@ void Launcher::act(const ReplaceProcess& replace) {
 
 void Launcher::act(const KillProcess& kill) { supervisor_->kill(kill.local_rank); }
 
+std::vector<std::string> Launcher::command_for(const std::optional<Placement>& placement) const {
+  const bool is_mpi = settings_.worker.runtime == api::RuntimeKind::kMpi && placement;
+  return is_mpi ? mpi::program(settings_, *placement) : settings_.command;
+}
+
 void Launcher::start_process(int local_rank, const std::optional<Placement>& placement) {
   auto channel = channels_->open(local_rank);
   const std::string error_file =
@@ -113,7 +119,8 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
     const int socket = channel->socket.get(), pulse = channel->pulse.get();
     const ProcessPlace place{local_rank, socket, pulse, error_file, placement};
     started = supervisor_->start(
-        local_rank, SpawnOptions{settings_.command, process_env(settings_, place), {socket, pulse}},
+        local_rank,
+        SpawnOptions{command_for(placement), process_env(settings_, place), {socket, pulse}},
         error_file);
   } else {
     started = tl::make_unexpected(channel.error());

@@ -1,9 +1,11 @@
 // pawl-launch -- command …: PID 1 of a worker container, and the counterpart of torchrun.
-// pawl-launch --install DIR: copies itself. Wires production parts together; everything else is in
-// the library.
+// pawl-launch --install DIR: copies itself. --mpi-run, --mpi-agent, --mpi-remote: the programs of
+// an MPI job (mpi/place.h). Wires production parts together; everything else is in the library.
 #include <unistd.h>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/api/contract.h"
@@ -14,6 +16,10 @@
 #include "common/os/real_clock.h"
 #include "launcher/install.h"
 #include "launcher/launcher.h"
+#include "launcher/mpi/agent.h"
+#include "launcher/mpi/place.h"
+#include "launcher/mpi/remote.h"
+#include "launcher/mpi/run.h"
 #include "launcher/supervisor/log_writer.h"
 
 namespace {
@@ -64,7 +70,8 @@ Result<kube::ClusterConfig> cluster_config(const launcher::Settings& settings) {
   return config;
 }
 
-int launch(const Arguments& arguments, const Clock& clock, launcher::LogWriter& writer) {
+int launch(const Arguments& arguments, std::vector<std::string> self, const Clock& clock,
+           launcher::LogWriter& writer) {
   Log log{clock, [&](std::string_view line) { writer.write(line); }};
   const auto give_up = [&](const std::string& path, const std::string& why, int code) {
     log.error("launcher_cannot_start", {{"error", why}});
@@ -77,6 +84,7 @@ int launch(const Arguments& arguments, const Clock& clock, launcher::LogWriter& 
       settings ? settings->termination_log
                : os::env(api::kEnvTerminationLog).value_or("/dev/termination-log");
   if (!settings) return give_up(termination_log, settings.error().message, api::kExitFatal);
+  settings->launcher = std::move(self);
   const auto config = cluster_config(*settings);
   if (!config) return give_up(termination_log, config.error().message, api::kExitFatal);
   auto transport = kube::make_transport(*config, clock,
@@ -94,12 +102,28 @@ int launch(const Arguments& arguments, const Clock& clock, launcher::LogWriter& 
   ::_exit(code);
 }
 
+// The programs that launchers and mpirun start for an MPI job; nothing if this is none of them.
+std::optional<int> run_for_mpi(const std::vector<std::string>& words,
+                               const std::vector<std::string>& self, const Clock& clock) {
+  namespace mpi = launcher::mpi;
+  if (words.empty() || !words.front().starts_with("--mpi-")) return std::nullopt;
+  launcher::initialise_openssl();
+  if (words.front() == mpi::kRemoteOption) return mpi::run_remote({words.begin() + 1, words.end()});
+  if (words.front() == mpi::kAgentOption) return mpi::run_agent(os::environment(), clock);
+  if (words.front() != mpi::kRunOption || words.size() < 3 || words[1] != "--") return std::nullopt;
+  return mpi::run_command({.command = {words.begin() + 2, words.end()}, .launcher = self},
+                          os::environment(), clock);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   os::ignore_sigpipe();
-  const Arguments arguments = parse({argv + 1, argv + argc});
+  const std::vector<std::string> words{argv + 1, argv + argc};
+  const std::vector<std::string> self = launcher::mpi::own_command(argc - 1);
   const RealClock clock;
+  if (const auto code = run_for_mpi(words, self, clock)) return *code;
+  const Arguments arguments = parse(words);
   Log log{clock, os::write_stderr};
   if (arguments.wants_version) {
     std::puts("pawl-launch 0.1.0");
@@ -126,5 +150,5 @@ int main(int argc, char** argv) {
     log.error("launcher_cannot_start", {{"error", writer.error().message}});
     return api::kExitFatal;
   }
-  return launch(arguments, clock, **writer);
+  return launch(arguments, self, clock, **writer);
 }

@@ -1,8 +1,10 @@
 #include "launcher/process_env.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/api/contract.h"
+#include "launcher/mpi/place.h"
 
 namespace pawl::launcher {
 namespace {
@@ -26,6 +28,16 @@ void set_tensorflow(Env& env, const membership::Placement& at, int rank) {
   const nlohmann::json config = {{"cluster", {{"worker", at.addresses}}},
                                  {"task", {{"type", "worker"}, {"index", rank}}}};
   env["TF_CONFIG"] = config.dump();
+}
+
+// Ranks are mpirun's to give, and it closes what its processes inherit: the channel does not reach
+// them. What torchrun says of ranks would be rank 0's worker's in all of them.
+void set_mpi(Env& env, const Settings& settings, const membership::Placement& at) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
+        "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", api::kEnvChannelFd, api::kEnvPulseFd})
+    env.erase(name);
+  env[mpi::kPlaceVariable] = mpi::encode_place(mpi::place_of(settings, at));
 }
 
 }  // namespace
@@ -56,7 +68,8 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   set("LOCAL_WORLD_SIZE", worker.processes);
   // As torchrun: more than one process on a host must not each take all cores, unless the user says
   // so.
-  if (worker.processes > 1 && !env.contains("OMP_NUM_THREADS")) set("OMP_NUM_THREADS", 1);
+  if (std::max(worker.processes, worker.slots) > 1 && !env.contains("OMP_NUM_THREADS"))
+    set("OMP_NUM_THREADS", 1);
   if (!place.error_file.empty()) set("TORCHELASTIC_ERROR_FILE", place.error_file);
   if (!place.placement) return env;
 
@@ -81,6 +94,7 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING")) set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   if (worker.runtime == api::RuntimeKind::kJax) set_jax(env, place, worker.processes, rank, world);
   if (worker.runtime == api::RuntimeKind::kTensorFlow) set_tensorflow(env, at, rank);
+  if (worker.runtime == api::RuntimeKind::kMpi) set_mpi(env, settings, at);
   return env;
 }
 

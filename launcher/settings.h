@@ -27,6 +27,7 @@ struct Settings {
   std::chrono::seconds standby_after{kStandbySeconds};
 
   std::vector<std::string> command;
+  std::vector<std::string> launcher;       // what starts this program again, in any image (MPI)
   std::map<std::string, std::string> env;  // everything, for the processes
   // Between two checkpoints; also where the job leaves it to us.
   int checkpoint_seconds() const {
