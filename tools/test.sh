@@ -146,6 +146,14 @@ end_fresh_seeds() {
   fresh_seeds=
 }
 
+# Open MPI and MPICH of the distribution, with a worker killed in the middle.
+mpi_level() {
+  local start=$SECONDS bad=0
+  tools/packages.sh tests/mpi/packages.txt
+  python3 tests/mpi/run.py --bin build/dev/bin || bad=1
+  note_level mpi $((1 - bad)) "$bad" $((SECONDS - start))
+}
+
 e2e_level() {
   local start=$SECONDS log count bad
   setup_cluster kubernetes coredns helm
@@ -226,7 +234,12 @@ run_levels() {
   for level in "${levels[@]}"; do
     case "$level" in
       unit) build_level "build (dev)" dev; ctest_level unit dev '^unit$' ;;
-      integration) build_level "build (dev)" dev; with_apiserver; ctest_level integration dev '^integration$' ;;
+      integration)
+        build_level "build (dev)" dev
+        with_apiserver
+        ctest_level integration dev '^integration$'
+        [ ${#long[@]} -eq 0 ] || mpi_level
+        ;;
       conformance)
         [ ${#long[@]} -eq 0 ] || export PAWL_TEST_LONG=1
         build_level "build (dev)" dev
