@@ -169,9 +169,12 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
               [this](const std::string& what) { log_.warning("storage", {{"text", what}}); }});
 }
 
-// A Native process is kept over generations, and started anew within a tenth of a second.
+// A Native process is kept over generations, and started anew within a tenth of a second; MPI's
+// programs are not the user's command.
 void Launcher::set_up_standbys() {
-  const bool is_wanted = settings_.worker.runtime != api::RuntimeKind::kNative &&
+  const api::RuntimeKind runtime = settings_.worker.runtime;
+  const bool is_wanted = runtime != api::RuntimeKind::kNative &&
+                         runtime != api::RuntimeKind::kMpi &&
                          settings_.standby_after > std::chrono::seconds{0};
   if (!is_wanted) return;
   StandbyOptions options{.command = settings_.command,
