@@ -1,5 +1,7 @@
 #include "launcher/mpi/hosts.h"
 
+#include <algorithm>
+
 #include "common/os/fd.h"
 
 namespace pawl::launcher::mpi {
@@ -121,8 +123,10 @@ void set_variables(std::map<std::string, std::string>& env, const Files& files, 
                              "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
       env.try_emplace(name, "1");
   }
-  // Open MPI leaves out the loopback interface, which may be the only one here.
+  // Open MPI leaves out the loopback interface, which may be the only one here. Its shared memory
+  // goes by the machine's name and the number of a rank on it, which two workers here have alike.
   if (are_loopback(place)) {
+    env.try_emplace("OMPI_MCA_btl", "self,tcp");
     env.try_emplace("OMPI_MCA_oob_tcp_if_include", "127.0.0.0/8");
     env.try_emplace("OMPI_MCA_btl_tcp_if_include", "127.0.0.0/8");
   }

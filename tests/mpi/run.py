@@ -46,12 +46,13 @@ def launcher_of(pid, parents):
 
 
 class Job:
-    def __init__(self, name, command, binaries):
+    def __init__(self, name, command, binaries, slots=1):
         self.name, self.mark = name, f"{name}-{os.getpid()}-{time.time_ns()}"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"pawl-mpi-test-{name}-"))
         command = [word.replace("FILE", str(self.folder / "step")) for word in command]
         text = (HERE / "job.yaml").read_text().replace("@MARK@", self.mark)
-        text = text.replace("@COMMAND@", json.dumps(command))
+        text = text.replace("@COMMAND@", json.dumps(command)).replace("@SLOTS@", str(slots))
+        self.ranks = 2 * slots
         (self.folder / "job.yaml").write_text(text)
         self.output = open(self.folder / "output", "w+")
         self.process = subprocess.Popen(
@@ -64,8 +65,8 @@ class Job:
 
     def lives(self):
         """PIDs of a rank in each life, in order."""
-        found = {0: [], 1: []}
-        for step, rank, pid in re.findall(r"STEP (\d+) rank (\d) of 2 pid (\d+)", self.said()):
+        found = {rank: [] for rank in range(self.ranks)}
+        for rank, pid in re.findall(rf"STEP \d+ rank (\d) of {self.ranks} pid (\d+)", self.said()):
             if int(pid) not in found[int(rank)]:
                 found[int(rank)].append(int(pid))
         return found
@@ -106,11 +107,11 @@ class Job:
         said = self.said()
         if code != 0:
             fail(f"{self.name}: pawl run ended with {code}", self.folder)
-        for rank in (0, 1):
-            if f"STEP {STEPS} rank {rank} of 2" not in said:
+        for rank in range(self.ranks):
+            if f"STEP {STEPS} rank {rank} of {self.ranks}" not in said:
                 fail(f"{self.name}: rank {rank} has not made the last step", self.folder)
         lives = 1 if whom is None else 2
-        if [len(pids) for pids in self.lives().values()] != [lives, lives]:
+        if any(len(pids) != lives for pids in self.lives().values()):
             fail(f"{self.name}: not {lives} lives of each rank: {self.lives()}", self.folder)
         blamed = re.search(r"mpi-1-(\d)-0[^\n]*signal 9", said)
         if whom in ("rank", "agent") and (not blamed or blamed.group(1) != "1"):
@@ -138,16 +139,16 @@ def main():
     for name, command in kinds.items():
         if options.names and name not in options.names:
             continue
-        for whom in (None, "rank", "agent", "launcher"):
+        for whom, slots in ((None, 2), (None, 1), ("rank", 1), ("agent", 1), ("launcher", 1)):
             start = time.time()
-            job = Job(name, command(), options.bin)
+            job = Job(name, command(), options.bin, slots)
             try:
                 if whom:
                     job.wait_for_step(STEPS // 3)
                     job.strike(whom)
                 job.check(whom)
                 shutil.rmtree(job.folder)
-                what = f"{whom} of the second worker killed" if whom else "undisturbed"
+                what = f"{whom} of the second worker killed" if whom else f"undisturbed, {2 * slots} ranks"
                 print(f"{name}: {what}: ok, {time.time() - start:.1f} s", flush=True)
             except SystemExit as problem:
                 print(problem, file=sys.stderr, flush=True)

@@ -140,6 +140,7 @@ TEST_CASE("mpi_hosts: every MPI finds the list and the program in place of ssh",
   set_variables(env, files, machine, true);
   CHECK_FALSE(env.contains("OMPI_ALLOW_RUN_AS_ROOT"));
   CHECK(env.at("OMPI_MCA_btl_tcp_if_include") == "127.0.0.0/8");
+  CHECK(env.at("OMPI_MCA_btl") == "self,tcp");
   CHECK(remote_shell_script({"/a b/loader", "it's"}, "/f") ==
         "#!/bin/sh\nexec '/a b/loader' 'it'\\''s' --mpi-remote '/f' \"$@\"\n");
 }
