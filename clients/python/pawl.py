@@ -179,7 +179,6 @@ class _Channel:
         self.connection = connection
         self.is_open, self.is_behind = True, False
         self.is_checkpoint_asked = self.is_stop_told = False
-        self.buffer = bytearray(_PACKET_BYTES_MAX)
 
     def send(self, message):
         if not self.is_open or self._has_sent(message):
@@ -203,14 +202,14 @@ class _Channel:
     def hear(self):
         while self.is_open:
             try:
-                count = self.connection.recv_into(self.buffer)
+                packet = self.connection.recv(_PACKET_BYTES_MAX)
             except BlockingIOError:
                 return
             except OSError:
-                count = 0
-            if count == 0:
+                packet = b""
+            if not packet:
                 return self.hang_up()
-            kind = json.loads(self.buffer[:count]).get("type")
+            kind = json.loads(packet).get("type")
             self.is_checkpoint_asked = self.is_checkpoint_asked or kind == "checkpoint_now"
             self.is_stop_told = self.is_stop_told or kind == "stop"
 
@@ -237,7 +236,8 @@ class _Pulse:
     def __init__(self, fd):
         page = memoryview(mmap.mmap(fd, self.BYTES))
         self.words, self.longs = page.cast("I"), page.cast("Q")
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a handler of a signal may come in between, and tell something
+        self.owner = os.getpid()
         self.phase = 0
         self.since_ns = None  # the last beat; None: the page is not used, and nobody judges by it
 
@@ -256,7 +256,7 @@ class _Pulse:
 
     def rest(self):
         """What follows may take any time."""
-        if self.since_ns is not None:
+        if self.since_ns is not None and self.owner == os.getpid():  # not at the end of a fork
             self.enter(0, None)
 
     def _start(self):
@@ -382,7 +382,7 @@ def _rate(name, value):
 
 
 _client = None
-_client_lock = threading.Lock()
+_client_lock = threading.RLock()
 
 
 def _attach():
@@ -397,7 +397,7 @@ def _attach():
 def _after_fork():
     """A child neither speaks for its parent, nor ignores the SIGTERM by which that ends it."""
     global _client, _client_lock
-    parent, _client, _client_lock = _client, _Client(is_child=True), threading.Lock()
+    parent, _client, _client_lock = _client, _Client(is_child=True), threading.RLock()
     if parent is not None and parent.handler is not None and signal.getsignal(signal.SIGTERM) is parent.handler:
         before = parent.sigterm_before
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)

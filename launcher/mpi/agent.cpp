@@ -170,6 +170,9 @@ void Agent::on_signal(int signal) {
   if (signal == SIGCHLD) return reap();
   // mpirun is told the same, and ends its daemons in order; the other signals are for it to pass.
   const bool is_end = signal == SIGTERM || signal == SIGINT;
+  const bool has_job =
+      std::ranges::any_of(callers_, [](const auto& entry) { return entry.second.is_job; });
+  if (is_end && !has_job) return finish(api::kExitRetry, "told to terminate");
   if (is_end && !end_at_) end_at_ = clock_.steady_now() + kOrderlyEnd;
 }
 
@@ -192,7 +195,9 @@ void Agent::on_exited(Id id, int code) {
   Command& command = *caller.command;
   command.is_running = false;
   ::kill(-command.pid, SIGKILL);  // what it has left
-  if (code > kSignalBase && !command.is_ended_by_us && !code_) {
+  // A shell says so of its child's signal; a larger code is a program's own.
+  const bool is_signal = code > kSignalBase && code <= kSignalBase + SIGSYS;
+  if (is_signal && !command.is_ended_by_us && !code_) {
     own_code_ = code;
     report("a command of mpirun on this worker was killed by signal " +
            std::to_string(code - kSignalBase));

@@ -7,10 +7,26 @@
 #include "common/base/json.h"
 #include "common/os/process.h"
 #include "launcher/mpi/place.h"
+#include "launcher/mpi/proof.h"
 
 namespace pawl::launcher::mpi {
 
 using nlohmann::json;
+
+namespace {
+
+std::string hex(const std::string& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value / 16];
+    text += kDigits[value % 16];
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string encode_place(const Place& place) {
   return json{{"rank", place.rank},
@@ -40,8 +56,13 @@ Result<Place> take_place(std::map<std::string, std::string>& env) {
                                   "launcher of a job with spec.runtime.kind MPI, not by hand");
 }
 
+// The key that members hear may last as long as their leader; a program of an older generation that
+// wakes up must not get in.
 Place place_of(const Settings& settings, const membership::Placement& at) {
-  return {at.member_rank, at.addresses, settings.worker.slots, at.key, !settings.is_local()};
+  const std::string generation =
+      "mpi " + std::to_string(at.attempt) + " " + std::to_string(at.generation);
+  return {at.member_rank, at.addresses, settings.worker.slots, hex(mac(at.key, generation)),
+          !settings.is_local()};
 }
 
 std::vector<std::string> program(const Settings& settings, const membership::Placement& at) {

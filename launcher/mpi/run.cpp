@@ -11,6 +11,7 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurnMax{100}, kDialAgain{50}, kDialOne{3000};
 constexpr std::chrono::milliseconds kAnswerMax{1000}, kHangUpMax{6000};
+constexpr std::chrono::milliseconds kToldMax{2000}, kHeardMax{60'000};
 constexpr int kKilledBase = 128;
 
 // Where nobody else may read it; a container's root may be read-only.
@@ -83,6 +85,13 @@ int Run::run() {
 }
 
 Status Run::start() {
+  std::set<std::string> names;
+  for (const Host& host : hosts_) {
+    if (names.insert(host.name).second) continue;
+    return fail(Code::kInvalid, "two workers have the address " + host.name +
+                                    " (hostNetwork?), which mpirun takes for one machine: give "
+                                    "each worker a node, or a network, of its own");
+  }
   PAWL_TRY(poller, Poller::create());
   poller_ = std::move(poller);
   // Until the command runs, a signal to end does what it does to any program.
@@ -134,6 +143,7 @@ Status Run::dial_all() {
     agents_[i].wire->send(kAttend);
     poller_->add(agents_[i].wire->fd(), EPOLLIN | EPOLLOUT,
                  [this, i](std::uint32_t) { service(i); });
+    poller_->run_once(std::chrono::milliseconds{0});  // who is connected does not wait to hear us
   }
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(give_up - clock_.steady_now());
@@ -284,8 +294,11 @@ void Run::tell_end(const std::vector<int>& codes, const std::string& why) {
                              : why));
     service(i);
   }
-  // Their daemons are gone when they hang up.
-  wait_for([](const Agent& agent) { return !agent.wire; }, kHangUpMax);
+  // Their daemons are gone when they hang up. One that has not heard of a good end would wait for
+  // it for ever; who is told to end has no time to wait for the dead.
+  const bool is_done = code_ == 0 && !was_told_;
+  wait_for([](const Agent& agent) { return !agent.wire; },
+           is_done ? kHeardMax : (was_told_ ? kToldMax : kHangUpMax));
 }
 
 int run_command(RunOptions options, std::map<std::string, std::string> env, const Clock& clock) {

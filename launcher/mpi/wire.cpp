@@ -1,5 +1,7 @@
 #include "launcher/mpi/wire.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <array>
 #include <cerrno>
@@ -26,10 +28,22 @@ std::size_t body_bytes(std::string_view header) {
   return bytes;
 }
 
+// A connection over which nothing is said for days is kept open by whoever is between, and one
+// whose other side is gone is seen to be, within a minute.
+void keep_alive(int fd) {
+  constexpr int kIdleSeconds = 20, kEverySeconds = 10, kTries = 3, kLostMs = 50'000, kOn = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof kOn);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof kIdleSeconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kEverySeconds, sizeof kEverySeconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kTries, sizeof kTries);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kLostMs, sizeof kLostMs);
+}
+
 }  // namespace
 
 Wire::Wire(os::Fd fd, Side side, std::string key)
     : fd_(std::move(fd)), side_(side), key_(std::move(key)) {
+  keep_alive(fd_.get());
   if (side_ == Side::kAgent) {
     nonces_.agent = make_nonce();
     unsent_ = nonces_.agent;

@@ -4,11 +4,15 @@
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
 
+#include "common/api/contract.h"
 #include "common/api/worker_facts.h"
+#include "common/os/real_clock.h"
 #include "launcher/mpi/blame.h"
 #include "launcher/mpi/hosts.h"
 #include "launcher/mpi/place.h"
+#include "launcher/mpi/proof.h"
 #include "launcher/mpi/remote_command.h"
+#include "launcher/mpi/run.h"
 #include "launcher/mpi/wire.h"
 #include "launcher/process_env.h"
 
@@ -94,9 +98,9 @@ TEST_CASE(
   CHECK(place->rank == 1);
   CHECK(place->addresses == std::vector<std::string>{"10.0.0.1:4000", "10.0.0.2:4100"});
   CHECK(place->slots == 8);
-  CHECK(place->key == "secret");
+  CHECK(place->key == place_of(mpi_settings(), placed(1)).key);
   CHECK(place->is_pod);
-  for (const auto& [name, value] : env) CHECK(value.find("secret") == std::string::npos);
+  for (const auto& [name, value] : env) CHECK(value.find(place->key) == std::string::npos);
   CHECK(take_place(env).error().message.find("runtime.kind MPI") != std::string::npos);
 }
 
@@ -280,4 +284,24 @@ TEST_CASE("mpi_blame: what mpirun says of a killed rank", "[launcher]") {
     INFO(text);
     CHECK_FALSE(first(text).has_value());
   }
+}
+
+TEST_CASE("mpi_place: programs of another generation have another key", "[launcher]") {
+  const Settings settings = mpi_settings();
+  membership::Placement at = placed(1);
+  const std::string key = place_of(settings, at).key;
+  CHECK(key == place_of(settings, placed(0)).key);
+  CHECK(key.size() == 2 * kMacBytes);
+  ++at.generation;
+  CHECK(key != place_of(settings, at).key);
+  at = placed(1);
+  ++at.attempt;
+  CHECK(key != place_of(settings, at).key);
+}
+
+TEST_CASE("mpi_run: two workers that mpirun would take for one are refused", "[launcher]") {
+  const RealClock clock;
+  const Place place{.addresses = {"10.0.0.1:1", "10.0.0.1:2"}, .slots = 1, .key = "k"};
+  CHECK(run_command({.command = {"true"}, .launcher = {"x"}},
+                    {{kPlaceVariable, encode_place(place)}}, clock) == api::kExitFatal);
 }
