@@ -16,6 +16,7 @@ void LeaderLink::retarget() {
   step_ = Step::kIdle;
   failing_since_.reset();
   backoff_ = {};
+  is_refused_ = false;  // by the one before; to lose this one is a loss
   dial();
 }
 
