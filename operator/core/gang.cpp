@@ -306,7 +306,8 @@ void add_disruption_budget(Pass& pass) {
   }
 }
 
-// Before the record, which is the same again after a crash between the two.
+// Before the record, so that after a crash between the two both are asked for again; an edit that
+// is taken back just then leaves the budget's number until the next attempt.
 void change_group(Pass& pass, WorkerGroupSpec after) {
   const WorkerGroupSpec& before = pass.group->spec;
   const CreateChild budget{ObjectKind::kDisruptionBudget, least_of(after)};
