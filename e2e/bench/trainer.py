@@ -1,7 +1,8 @@
 """The trainer beside PyTorch: time from the start of the command to the end of the first optimizer step.
 
 Ours is `pawl run` of examples/gpt-text.yaml, cut to few steps: operator, two launchers, two training processes. Theirs
-is `torchrun --nproc-per-node 2` of the same model (torch_gpt.py). PAWL_TORCH_PYTHON names a Python that has torch.
+is `torchrun --nproc-per-node 2` of the same model (torch_gpt.py). PAWL_TORCH_PYTHON names a Python that has torch. Then
+what a slow rank costs (straggler.py).
 """
 
 import json
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import straggler
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -78,5 +81,5 @@ def measure(is_smoke):
                   "torch": round(statistics.median(peer), 3) if peer else None, "bound": None}
     if not peer:
         first_step["why"] = "smoke run" if is_smoke else "PyTorch is not installed; set PAWL_TORCH_PYTHON"
-    return {"first_step_s": first_step, **{key: None for key in LATER},
+    return {"first_step_s": first_step, "straggler": straggler.measure(text, is_smoke), **{key: None for key in LATER},
             "why": "null keys are measured by the benchmark of the trainer runtime, which is not written yet"}

@@ -149,6 +149,7 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   Reader batch = reader.child("batch");
   batch.read("global", config.batch.global, 1, 1'000'000);
   batch.read("micro", config.batch.micro, 1, 1'000'000);
+  batch.one_of("dealing", config.batch.dealing, {"measured", "even"});
   batch.finish();
   Reader optimizer = reader.child("optimizer");
   optimizer.one_of("kind", config.optimizer.kind, {"adamw"});
@@ -204,7 +205,8 @@ json to_json(const TrainerConfig& c) {
            {{"kind", c.data.kind},
             {"paths", c.data.paths},
             {"validation_fraction", c.data.validation_fraction}}},
-          {"batch", {{"global", c.batch.global}, {"micro", c.batch.micro}}},
+          {"batch",
+           {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
           {"optimizer",
            {{"kind", c.optimizer.kind},
             {"learning_rate", c.optimizer.learning_rate},

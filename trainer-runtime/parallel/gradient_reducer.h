@@ -54,12 +54,4 @@ std::unique_ptr<GradientReducer> make_exact_reducer(
 // 3.6e-15. The gradient of a step is below 2^14, or it is not trained on.
 inline constexpr double kFixedUnit = 1.0 / static_cast<double>(std::int64_t{1} << 48);
 
-// Which of `count` items a rank works on: contiguous runs whose lengths differ by one at most.
-struct Share {
-  std::int64_t first = 0, last = 0;  // [first, last)
-};
-constexpr Share share_of(std::int64_t count, int rank, int world_size) {
-  return {count * rank / world_size, count * (rank + 1) / world_size};
-}
-
 }  // namespace pawl::parallel

@@ -17,6 +17,8 @@ using std::chrono::duration;
 using std::chrono::seconds;
 
 constexpr double kProgressSeconds = 1;
+// Numbers in front of the ranks' times in what agree() sums.
+constexpr std::size_t kDecisions = 5;
 // A new run saves early once: storage that cannot be written shows in seconds, not after the first
 // hour, and a loss in the first minutes does not begin at zero.
 constexpr std::int64_t kFirstSavedStep = 10;
@@ -41,6 +43,9 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       order_(parts.corpus.training_samples(), parts.config.seed),
       optimizer_(parts.config, parts.model.tensors()),
       gradients_(parts.arrays.parameters.size()),
+      dealing_(parts.config.batch.global / parts.config.batch.micro, parts.ring.world_size(),
+               parts.config.batch.dealing == "measured"),
+      sums_(kDecisions + static_cast<std::size_t>(parts.ring.world_size())),
       saved_step_(parts.is_stored ? start.step : -1),
       rate_step_(start.step) {
   const auto tokens =
@@ -98,8 +103,8 @@ Result<double> Trainer::compute() {
   const BatchConfig& batch = parts_.config.batch;
   const auto tokens = static_cast<double>(batch.global * parts_.config.model.context);
   const auto scale = static_cast<float>(1 / tokens);
-  const parallel::Share share =
-      parallel::share_of(batch.global / batch.micro, parts_.ring.rank(), parts_.ring.world_size());
+  const parallel::Share share = dealing_.share(parts_.ring.rank());
+  const SteadyPoint begin = parts_.clock.steady_now();
   std::fill(gradients_.span().begin(), gradients_.span().end(), 0.0F);
   double loss = 0;
   for (std::int64_t micro = share.first; micro < share.last; ++micro) {
@@ -120,6 +125,8 @@ Result<double> Trainer::compute() {
                                        }));
     if (!is_last) reducer_->end_micro_batch();
   }
+  const auto made = static_cast<double>(share.last - share.first);
+  micro_batch_seconds_ = made > 0 ? seconds_between(begin, parts_.clock.steady_now()) / made : 0;
   parts_.pulse.enter(Phase::kReduce, state_.step + 1);
   const Status summed = reducer_->finish();
   const bool is_corrupt = !summed && summed.error().code == Code::kCorrupt;
@@ -132,13 +139,19 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
   PAWL_TRY(orders, parts_.session.poll());
   const bool is_first = saved_step_ == 0 && state_.step + 1 == kFirstSavedStep;
   const bool is_due = is_leader_ && (is_first || parts_.clock.steady_now() >= next_checkpoint_);
-  std::array<double, 5> sums{loss, orders.is_stopping ? 1.0 : 0.0, orders.is_saving ? 1.0 : 0.0,
-                             is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0,
-                             parts_.sink.is_ready() ? 0.0 : 1.0};
-  PAWL_TRY_VOID(parts_.ring.all_reduce(sums));
+  const std::array<double, kDecisions> mine{
+      loss, orders.is_stopping ? 1.0 : 0.0, orders.is_saving ? 1.0 : 0.0,
+      is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0, parts_.sink.is_ready() ? 0.0 : 1.0};
+  // Each rank's time in a place of its own: a sum with zeros is exact, so that all see the same.
+  const std::span<double> times = std::span(sums_).subspan(kDecisions);
+  std::ranges::fill(times, 0);
+  std::ranges::copy(mine, sums_.begin());
+  times[static_cast<std::size_t>(parts_.ring.rank())] = micro_batch_seconds_;
+  PAWL_TRY_VOID(parts_.ring.all_reduce(sums_));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
+  if (dealing_.count(times)) dealing_note_ = dealing_.sentence();
   const auto tokens = static_cast<double>(parts_.config.batch.global * parts_.config.model.context);
-  return Agreement{sums[0] / tokens, sums[1], sums[2], sums[3], sums[4]};
+  return Agreement{sums_[0] / tokens, sums_[1], sums_[2], sums_[3], sums_[4]};
 }
 
 Status Trainer::apply(const Agreement& agreed) {
@@ -178,12 +191,13 @@ Status Trainer::publish(const Agreement& agreed) {
   const bool is_validated = parts_.config.validate_every > 0 &&
                             state_.step % parts_.config.validate_every == 0 &&
                             state_.step < parts_.config.steps;
-  std::string note;
+  std::string note = std::exchange(dealing_note_, "");
+  if (!note.empty()) print("step %lld: %s", static_cast<long long>(state_.step), note.c_str());
   if (is_validated) {
     PAWL_TRY(validation, validate());
     std::array<char, 80> text{};
     std::snprintf(text.data(), text.size(), "validation: %.3f bits/byte", validation.bits_per_byte);
-    note = text.data();
+    note += (note.empty() ? "" : "; ") + std::string(text.data());
     print("step %lld: %s", static_cast<long long>(state_.step), text.data());
   }
   PAWL_TRY_VOID(report_confirmed(note));

@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "trainer-runtime/data/permutation.h"
 #include "trainer-runtime/data/text_corpus.h"
+#include "trainer-runtime/parallel/dealing.h"
 #include "trainer-runtime/parallel/gradient_reducer.h"
 #include "trainer-runtime/saving/sink.h"
 #include "trainer-runtime/trainer/pulse.h"
@@ -90,7 +91,11 @@ class Trainer {
   device::Buffer<float> gradients_;
   std::unique_ptr<parallel::GradientReducer> reducer_;
   std::vector<std::int32_t> inputs_, targets_;
-  std::int64_t saved_step_;  // the newest that was sealed or came from storage; -1: none
+  parallel::Dealing dealing_;
+  double micro_batch_seconds_ = 0;  // of this rank, in this step; 0: it made none
+  std::vector<double> sums_;        // what agree() sums
+  std::string dealing_note_;        // not yet told
+  std::int64_t saved_step_;         // the newest that was sealed or came from storage; -1: none
   SteadyPoint next_checkpoint_, rate_mark_, printed_{};
   std::int64_t rate_step_;
   api::channel::Report applied_, confirmed_;  // of the last applied, the last confirmed step

@@ -34,6 +34,10 @@ struct DataConfig {
 struct BatchConfig {
   std::int64_t global = 32;  // samples in an optimizer step, whatever the number of processes
   std::int64_t micro = 4;    // samples in one forward and backward pass; divides global
+  // Who makes which of a step's passes. measured: even runs until a rank is seen to be slow
+  // (parallel/dealing.h). even: always, so that equal numbers of ranks give equal bits without
+  // `determinism: exact`.
+  std::string dealing = "measured";
 };
 
 struct OptimizerConfig {
