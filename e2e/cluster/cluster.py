@@ -112,6 +112,19 @@ def node_heal(options) -> None:
     cluster.network.heal(cluster.node(options.node).address)
 
 
+def block(options) -> None:
+    cluster = load()
+    cluster.network.block(cluster.layout.addresses(options.first), cluster.layout.addresses(options.second))
+
+
+def unblock(_) -> None:
+    load().network.unblock()
+
+
+def node_stop(options) -> None:
+    load().node(options.node).stop_program(options.program)
+
+
 def node_restart(options) -> None:
     load().node(options.node).restart_program(options.program)
 
@@ -162,7 +175,12 @@ def parse(arguments):
     verb(node_start, "power on and wait for Ready", "node")
     verb(node_cut, "partition: the node runs on and reaches nobody", "node")
     verb(node_heal, "end of the partition", "node")
-    verb(node_restart, "kill -9 one program of the node; it starts again", "node").add_argument(
+    verb(block, "packets between two of control-plane, nodes (with their pods) and addresses are lost", "first",
+         "second")
+    verb(unblock, "end of every block")
+    verb(node_stop, "kill -9 one program of the node for good; containers run on", "node").add_argument(
+        "program", choices=["kubelet", "containerd"])
+    verb(node_restart, "kill -9 one program of the node; it starts again, after node-stop too", "node").add_argument(
         "program", choices=["kubelet", "containerd", "kube-proxy"])
     verb(apiserver_kill, "kill -9")
     verb(apiserver_start, "and wait for ready").add_argument(

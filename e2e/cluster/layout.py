@@ -102,6 +102,15 @@ class Layout:
         known = ", ".join(n.name for n in self.nodes)
         raise SystemExit(f"unknown node {name!r}; there are {known}")
 
+    def addresses(self, place: str) -> list:
+        """Of `control-plane`, of a node with its pods, or of what is an address already."""
+        if place == "control-plane":
+            return [self.control_plane_ip]
+        if place[:1].isdigit():
+            return [place]
+        node = self.node(place)
+        return [node.ip, node.pod_cidr]
+
     def cgroup(self, node: NodeAddress) -> str:
         return f"{self.prefix}-{node.letter}"
 

@@ -103,6 +103,23 @@ class Network:
     def heal(self, node) -> None:
         self._set_link(node, "up")
 
+    def block(self, first, second) -> None:
+        """Packets between the two lists of addresses are lost, in both directions, wherever a node receives
+        them. The API server is met by its answers: a pod's way to it is translated later than this."""
+        for node in self._layout.nodes:
+            for sources, targets in ((first, second), (second, first)):
+                for source in sources:
+                    for target in targets:
+                        self._iptables(node, "-I", "PREROUTING", "-s", source, "-d", target, "-j", "DROP")
+
+    def unblock(self) -> None:
+        """Ends all of block(); nobody else uses this table here."""
+        for node in self._layout.nodes:
+            self._iptables(node, "-F", "PREROUTING")
+
+    def _iptables(self, node, *words) -> None:
+        run("nsenter", f"--net=/run/netns/{self._layout.netns(node.letter)}", "iptables", "-w", "-t", "raw", *words)
+
     def _set_link(self, node, how: str) -> None:
         run("ip", "-n", self._layout.control_plane_netns, "link", "set", f"v{node.letter}", how)
 

@@ -54,6 +54,8 @@ class Node:
         """Power on. Returns at once; the API tells when the node is Ready."""
         if self.holder.pid:
             return
+        for mark in self.directory.glob("stopped-*"):
+            mark.unlink()
         pathlib.Path("/var/log/containers").mkdir(parents=True, exist_ok=True)
         create_cgroup(self._layout.cgroup(self.address))
         self.holder.start(
@@ -102,8 +104,17 @@ class Node:
         pids = (int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*"))
         return [pid for pid in pids if self._pid_namespace(pid) == namespace]
 
+    def stop_program(self, program: str) -> None:
+        """kill -9, and init.sh does not start it again before restart_program()."""
+        (self.directory / f"stopped-{program}").touch()
+        self._kill_program(program)
+
     def restart_program(self, program: str) -> None:
         """kill -9 of the node's kubelet, containerd or kube-proxy; init.sh starts it again."""
+        (self.directory / f"stopped-{program}").unlink(missing_ok=True)
+        self._kill_program(program)
+
+    def _kill_program(self, program: str) -> None:
         for pid in self._pids_in(self._pid_namespace(self._init_pid())):
             try:
                 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

@@ -8,7 +8,8 @@ import threading
 import time
 
 from lib import install, running
-from lib.kube import ROOT, get, kubectl, until
+from lib.kube import ROOT, kubectl, until
+from lib.running import pods_on, reasons, record_of
 
 ALONE = True  # nodes are everybody's
 
@@ -87,28 +88,11 @@ def azure(request, is_told):
     return 404, {}, ""
 
 
-def record_of(job):
-    return get("workergroup", job.name, job.namespace)["status"]
-
-
-def living_pods(job):
-    return [pod for pod in job.pods() if "deletionTimestamp" not in pod["metadata"] and
-            pod["status"].get("phase") in ("Pending", "Running")]
-
-
-def pods_on(job, node):
-    return [pod["metadata"]["name"] for pod in living_pods(job) if pod["spec"].get("nodeName") == node]
-
-
 def set_condition(node, kind, is_true, message=""):
     condition = {"type": kind, "status": "True" if is_true else "False", "reason": "SpotEvictionIncoming",
                  "message": message, "lastTransitionTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     kubectl("patch", "node", node, "--subresource=status", "--type=strategic", "-p",
             json.dumps({"status": {"conditions": [condition]}}))
-
-
-def reasons(namespace):
-    return kubectl("get", "events", "-n", namespace, "-o", "jsonpath={.items[*].reason}")
 
 
 def check_notice(namespace, speak):

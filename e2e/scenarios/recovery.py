@@ -2,7 +2,6 @@
 work since that checkpoint, which is none."""
 
 import os
-import pathlib
 import signal
 
 from lib import running
@@ -35,24 +34,11 @@ def test_deleted_pod_is_replaced_in_place(namespace):
     assert "MemberReplaced" in story and "RecoveredInPlace" in story, story
 
 
-def launcher_of(job, pod):
-    """The PID of its launcher, on this machine, which plays the nodes."""
-    uid = next(item["metadata"]["uid"] for item in job.pods() if item["metadata"]["name"] == pod)
-    for path in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            is_launcher = b"pawl-launch" in (path / "cmdline").read_bytes()
-            if is_launcher and f"PAWL_POD_UID={uid}".encode() in (path / "environ").read_bytes():
-                return int(path.name)
-        except OSError:
-            continue
-    raise AssertionError(f"no launcher of pod {pod} runs here")
-
-
 def test_killed_leader_is_taken_over(namespace):
     job = running.start("gpt-takeover", namespace, steps=4000, replicas=3)
     leader = leader_pod(job)
     before = get("workergroup", job.name, namespace)["status"]
-    os.kill(launcher_of(job, leader), signal.SIGKILL)
+    os.kill(running.launcher_of(job, leader), signal.SIGKILL)
     until("the gang goes on under another leader",
           lambda: get("workergroup", job.name, namespace)["status"]["generation"] > before["generation"], timeout=90)
     record = get("workergroup", job.name, namespace)["status"]

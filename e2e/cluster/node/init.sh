@@ -12,12 +12,13 @@ mount -t tmpfs tmpfs /run
 mkdir -p /run/netns "$DIR/log" "$DIR/container-logs" "$DIR/imported"
 mount --bind "$DIR/container-logs" /var/log/containers
 
-# Like an init system: what dies is started again, so a test may kill a kubelet.
+# Like an init system: what dies is started again, so a test may kill a kubelet; but for what a test
+# has stopped.
 keep() {
-  local log=$DIR/log/$1.log
+  local log=$DIR/log/$1.log stopped=$DIR/stopped-$1
   shift
   while :; do
-    "$@" >>"$log" 2>&1
+    [ -e "$stopped" ] || "$@" >>"$log" 2>&1
     sleep 0.2
   done
 }
