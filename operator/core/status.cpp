@@ -12,7 +12,7 @@ namespace {
 
 using namespace api;
 
-constexpr std::chrono::milliseconds kStartingEvery{5'000};
+constexpr std::chrono::milliseconds kStartingEvery{10'000};
 
 // At most `bytes_max` bytes, never half a character.
 void clip(std::string& text, std::size_t bytes_max) {
