@@ -190,20 +190,23 @@ void Launcher::set_up_standbys() {
 }
 
 Identity Launcher::identity(const Timings&) const {
-  return {.self = {settings_.pod_uid, start_id_},
-          .pod = settings_.worker.pod,
-          .node = settings_.node,
-          .attempt = settings_.worker.attempt,
-          .slot = settings_.worker.slot,
-          .runtime = settings_.worker.runtime,
-          .processes = settings_.worker.processes,
-          .host = settings_.pod_ip,
-          .address = os::join_host_port(settings_.pod_ip, hub_->port()),
-          .fingerprint = hub_->fingerprint(),
-          .ports = ports_,
-          .data_key = os::random_hex(32),
-          .has_checkpoints = settings_.worker.checkpoint.has_value(),
-          .checkpoint_seconds = settings_.checkpoint_seconds()};
+  return {
+      .self = {settings_.pod_uid, start_id_},
+      .pod = settings_.worker.pod,
+      .node = settings_.node,
+      .attempt = settings_.worker.attempt,
+      .slot = settings_.worker.slot,
+      .runtime = settings_.worker.runtime,
+      .is_in_place = settings_.worker.is_in_place,
+      .processes = settings_.worker.processes,
+      .host = settings_.pod_ip,
+      .address = os::join_host_port(settings_.pod_ip, hub_->port()),
+      .fingerprint = hub_->fingerprint(),
+      .ports = ports_,
+      .data_key = os::random_hex(32),
+      // A foreign program saves by itself, and begins with what it finds.
+      .has_checkpoints = settings_.worker.checkpoint.has_value() && !settings_.worker.is_in_place,
+      .checkpoint_seconds = settings_.checkpoint_seconds()};
 }
 
 int Launcher::run() {

@@ -71,6 +71,7 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   if (std::max(worker.processes, worker.slots) > 1 && !env.contains("OMP_NUM_THREADS"))
     set("OMP_NUM_THREADS", 1);
   if (!place.error_file.empty()) set("TORCHELASTIC_ERROR_FILE", place.error_file);
+  if (worker.is_in_place) set(api::kEnvInPlace, 1);
   if (!place.placement) return env;
 
   const membership::Placement& at = *place.placement;

@@ -6,6 +6,7 @@ started. Needs nothing but Python 3.8: install it, or copy this file. docs/progr
 """
 
 import atexit
+import contextlib
 import json
 import math
 import mmap
@@ -21,8 +22,8 @@ import time
 from typing import NamedTuple, Optional
 
 __version__ = "0.1.0"
-__all__ = ["EXIT_RETRY", "Job", "PHASES", "checkpoint_now", "exit_saved", "heartbeat", "is_active", "job", "phase",
-           "report", "should_stop", "worker_init_fn"]
+__all__ = ["EXIT_RETRY", "Gang", "Job", "PHASES", "Parking", "Place", "checkpoint_now", "exit_saved", "heartbeat",
+           "is_active", "job", "phase", "report", "should_stop", "worker_init_fn"]
 
 EXIT_RETRY = 75  # saved and stopped, or not my fault: run me again, free of charge
 # By their numbers in common/api/pulse.h.
@@ -33,6 +34,13 @@ _NOTE_MAX = 1000
 _PACKET_BYTES_MAX = 128 * 1024
 _SEND_WAIT_MS = 100
 _BEAT_SECONDS = 0.5
+# A collective that fails is nobody's bug if the launcher soon says that a peer is lost.
+_TOLD_WAIT_SECONDS = 3
+# Who does not come to rest by itself is blocked in a collective with somebody who is gone.
+_BLOCKED_SECONDS = 1
+_LOOK_MS = 200
+_LOST_WORDS = ("connection", "connect", "broken pipe", "reset by peer", "timed out", "timeout", "nccl", "gloo", "socket",
+               "unavailable", "heartbeat")
 
 
 class Job(NamedTuple):
@@ -90,7 +98,7 @@ def report(step, total_steps=None, loss=None, samples_per_second=None, tokens_pe
     if note:
         message["note"] = note
     client = _attach()
-    if client.channel is None or client.rank != 0:
+    if client.channel is None or client.place_rank() != 0:
         return
     if loss is not None:
         client.loss = float(loss)
@@ -98,7 +106,10 @@ def report(step, total_steps=None, loss=None, samples_per_second=None, tokens_pe
         message["hasLoss"] = False
     else:
         message["loss"] = client.loss if math.isfinite(client.loss) else None  # JSON has no NaN
-    client.channel.send(message)
+    if client.gang is None:
+        client.channel.send(message)
+    else:
+        client.gang.tell_when_confirmed(message)
 
 
 def should_stop() -> bool:
@@ -169,6 +180,250 @@ def worker_init_fn(_worker_id=0):
         os.setpgid(0, 0)
 
 
+# ---- programs that stay when the gang changes: spec.runtime.inPlace
+
+
+class Place(NamedTuple):
+    """Where this process stands in one generation of the gang."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    generation: int
+    master_addr: str  # of rank 0, for whatever the framework meets by
+    master_port: int  # free there, and the same in every generation of one rank 0
+    start_step: int  # of the state that all go on from; 0: what was saved, or the beginning
+    source: int  # the rank that holds this state in memory; -1: nobody does, load or begin
+    has_state: bool  # this process holds it, too
+
+
+class Parking(Exception):
+    """The gang changes: come to rest. Raised by Gang.applied() between two steps, and taken by Gang.run()."""
+
+
+class Gang:
+    """This process as a member of a gang that changes while it lives (spec.runtime.inPlace: true).
+
+    `Gang().run(train)` calls train(gang, place) once for each generation, until it returns. train makes the framework's
+    process group of the place's world, gives the state of place.source to all ranks (or loads what was saved), waits for
+    all of them, and calls begin(step); then applied(step) behind each update. When a peer is lost, or the gang gets
+    another size, it ends with an exception; run() tells the launcher what this process holds, and calls it again with its
+    next place. Whatever train makes must be gone when it ends: leave the process group in a `finally`.
+
+    Without Pawl, or without inPlace, the place comes from torchrun's variables, and an exception is just that.
+    """
+
+    def __init__(self, config=""):
+        """config: what must be equal on all ranks, as text; other ranks than rank 0's alike end the attempt."""
+        self._client = _attach()
+        self._held = (0, 0)  # the newest generation whose start state this process held, and the last step applied
+        self._unconfirmed = None
+        self._is_in_place = self._client.channel is not None and os.environ.get("PAWL_IN_PLACE") == "1"
+        if not self._is_in_place:
+            self._place = _place_from_environment()
+            return
+        if self._client.gang is not None:
+            raise RuntimeError("pawl.Gang: there is one in a process")
+        self._client.gang = self
+        self._changed = threading.Condition()
+        self._place, self._welcome, self._is_parking, self._is_resting = None, None, False, True
+        self._is_gone = False  # the launcher is, or it said stop while this process was at rest
+        self._sockets_before = frozenset()
+        self._door = _reserve_port()
+        self._client.channel.has_listener = True
+        threading.Thread(target=self._listen, name="pawl-gang", daemon=True).start()
+        self._client.channel.send({"type": "hello", "version": 1, "dataPort": self._door.getsockname()[1],
+                                   "configHash": config})
+        self._place = self._wait_for_place()
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    def begin(self, step):
+        """All ranks hold the state of this step, and train from here on."""
+        self._held = (self._place.generation, _count("step", step))
+
+    def applied(self, step):
+        """This process has applied the update of this step. Raises Parking where the gang changes.
+
+        To be called by every rank right behind each update: what is told as held must be what is held.
+        """
+        self._held = (self._held[0], _count("step", step))
+        if not self._is_in_place:
+            return
+        if self._unconfirmed is not None and self._unconfirmed["step"] < step:
+            self._confirm()
+        if self._is_parking:
+            raise Parking("the gang changes")
+
+    def done(self):
+        """All ranks have made the last step, and have waited for each other behind it."""
+        if self._is_in_place:
+            self._confirm()
+            self._client.channel.send({"type": "done", "step": self._held[1]})
+
+    def run(self, train):
+        """What train returns."""
+        while True:
+            try:
+                result = train(self, self._place)
+                self.done()
+                return result
+            except Parking as parking:
+                if not self._is_in_place:
+                    raise
+                why = "" if self._is_parking else str(parking)
+            except Exception as error:  # of whatever type a framework's lost peer is
+                if not self._is_in_place or not self._is_lost_peer(error):
+                    raise
+                why = "" if self._is_parking else f"{type(error).__name__}: {error}"
+                print(f"pawl: at rest after step {self._held[1]}: {type(error).__name__}: {str(error)[:300]}",
+                      file=sys.stderr, flush=True)
+            self._place = self._park(why)
+
+    # ---- the launcher's
+
+    def tell_when_confirmed(self, message):
+        # Whoever comes to the next step has made the one before with all others.
+        if self._unconfirmed is not None and self._unconfirmed["step"] < message["step"]:
+            self._confirm()
+        self._unconfirmed = message
+
+    def _confirm(self):
+        if self._unconfirmed is not None:
+            self._client.channel.send(self._unconfirmed)
+        self._unconfirmed = None
+
+    def _is_lost_peer(self, error):
+        with self._changed:
+            if self._changed.wait_for(lambda: self._is_parking or self._is_gone, _TOLD_WAIT_SECONDS):
+                return True
+        words = f"{type(error).__name__}: {error}".lower()
+        return isinstance(error, OSError) or any(word in words for word in _LOST_WORDS)
+
+    def _park(self, why):
+        """Promises to contribute nothing more to this generation."""
+        if self._client.pulse is not None:
+            self._client.pulse.rest()
+        self._unconfirmed = None
+        with self._changed:
+            self._is_resting = True
+        self._client.channel.send({"type": "parked", "generation": self._held[0], "step": self._held[1],
+                                   "why": why.replace("\n", " ")[:_NOTE_MAX]})
+        return self._wait_for_place()
+
+    def _wait_for_place(self):
+        with self._changed:
+            self._changed.wait_for(lambda: self._welcome is not None or self._is_gone)
+            if self._welcome is None:
+                sys.exit(EXIT_RETRY)
+            welcome, self._welcome = self._welcome, None
+            self._sockets_before = frozenset(inode for _, inode in _connections())
+            self._is_resting = False
+        rank, world_size = welcome.get("rank", 0), welcome.get("worldSize", 1)
+        address = next((peer["address"] for peer in welcome.get("peers", []) if peer.get("rank") == 0), "")
+        host, _, port = address.rpartition(":")
+        if rank == 0:
+            host, port = "", self._door.getsockname()[1]
+        base, start = welcome.get("baseGeneration", 0), welcome.get("startStep", 0)
+        return Place(rank=rank, world_size=world_size, local_rank=welcome.get("localRank", 0),
+                     generation=welcome.get("generation", 0), master_addr=host.strip("[]") or "127.0.0.1",
+                     master_port=int(port), start_step=start, source=welcome.get("sourceRank", -1) if base else -1,
+                     has_state=base > 0 and self._held == (base, start))
+
+    def _listen(self):
+        """On a thread of its own: the training thread may be blocked in a collective."""
+        channel, ready, shut_at = self._client.channel, select.poll(), None
+        ready.register(channel.connection, select.POLLIN)
+        while channel.is_open:
+            events = ready.poll(_LOOK_MS if self._is_parking else None)
+            with self._changed:
+                for message in channel.hear_all() if events else []:
+                    self._take(message)
+                if not self._is_parking or self._is_resting:
+                    shut_at = None
+                elif shut_at is None:
+                    shut_at = time.monotonic() + _BLOCKED_SECONDS
+                elif time.monotonic() >= shut_at:
+                    _shut_down(inode for _, inode in _connections() if inode not in self._sockets_before)
+                    shut_at = time.monotonic() + _BLOCKED_SECONDS  # a new one may come into being
+                self._is_gone = self._is_gone or not channel.is_open
+                self._changed.notify_all()
+
+    def _take(self, message):
+        kind = message.get("type")
+        if kind == "welcome":
+            self._welcome, self._is_parking = message, False
+        elif kind == "park":
+            self._is_parking = True
+        elif kind == "stop" and self._is_resting:
+            self._is_gone = self._welcome is None  # a gang at rest may be put to work only to save
+
+
+def _place_from_environment():
+    return Place(rank=_number("RANK", 0), world_size=_number("WORLD_SIZE", 1), local_rank=_number("LOCAL_RANK", 0),
+                 generation=_number("PAWL_GENERATION", 1), master_addr=os.environ.get("MASTER_ADDR", "127.0.0.1"),
+                 master_port=_number("MASTER_PORT", 29500), start_step=0, source=-1, has_state=False)
+
+
+def _reserve_port():
+    """Bound and not listening: nobody is given this port, and whoever reuses addresses may listen on it."""
+    door = socket.socket()
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    door.bind(("", 0))
+    return door
+
+
+def _connections():
+    """(descriptor, inode) of this process's connections over TCP, whoever made them."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with _socket_of(int(name)) as connection:
+            if connection is not None:
+                found.append((int(name), os.fstat(connection.fileno()).st_ino))
+    return found
+
+
+def _shut_down(inodes):
+    """Ends these connections under whoever waits for them: a call that waits for a peer fails at once."""
+    wanted = set(inodes)
+    for fd, inode in _connections():
+        with _socket_of(fd) as connection:
+            if connection is not None and inode in wanted:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass  # closed meanwhile
+
+
+@contextlib.contextmanager
+def _socket_of(fd):
+    """A duplicate of it, if it is a connection over TCP; None otherwise."""
+    connection = None
+    try:
+        copy = os.dup(fd)
+        try:
+            connection = socket.socket(fileno=copy)
+        except OSError:
+            os.close(copy)
+    except OSError:
+        pass
+    try:
+        yield connection if connection is not None and _is_tcp(connection) else None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _is_tcp(connection):
+    try:
+        connection.getpeername()
+    except OSError:
+        return False
+    return connection.family in (socket.AF_INET, socket.AF_INET6) and connection.type == socket.SOCK_STREAM
+
+
 # ---- the launcher's side of it: common/api/channel.h, common/api/pulse.h
 
 
@@ -178,6 +433,7 @@ class _Channel:
     def __init__(self, connection):
         self.connection = connection
         self.is_open, self.is_behind = True, False
+        self.has_listener = False  # a thread of a Gang hears for all
         self.is_checkpoint_asked = self.is_stop_told = False
 
     def send(self, message):
@@ -200,18 +456,27 @@ class _Channel:
         return True
 
     def hear(self):
+        if not self.has_listener:
+            self.hear_all()
+
+    def hear_all(self):
+        """The messages that have come."""
+        messages = []
         while self.is_open:
             try:
                 packet = self.connection.recv(_PACKET_BYTES_MAX)
             except BlockingIOError:
-                return
+                return messages
             except OSError:
                 packet = b""
             if not packet:
-                return self.hang_up()
-            kind = json.loads(packet).get("type")
+                self.hang_up()
+                return messages
+            messages.append(json.loads(packet))
+            kind = messages[-1].get("type")
             self.is_checkpoint_asked = self.is_checkpoint_asked or kind == "checkpoint_now"
             self.is_stop_told = self.is_stop_told or kind == "stop"
+        return messages
 
     def hang_up(self):
         """The launcher is gone, and with it the process's place in the gang."""
@@ -300,8 +565,13 @@ class _Client:
         self.channel = None if is_child else _open_channel()
         # A fork of ours has neither: the page, too, is of one process.
         self.pulse = None if self.channel is None else _open_pulse()
-        if self.channel is not None:
+        self.gang = None
+        # A member of a gang says Hello when it is ready to be one.
+        if self.channel is not None and os.environ.get("PAWL_IN_PLACE") != "1":
             self.channel.send({"type": "hello", "version": 1, "rank": self.rank})
+
+    def place_rank(self):
+        return self.rank if self.gang is None else self.gang.place.rank
 
     def catch_sigterm(self):
         if self.handler is not None:

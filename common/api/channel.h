@@ -73,7 +73,7 @@ struct Welcome {
   std::int64_t start_step = 0;     // of the start state; 0: the beginning
   std::string load_uri;            // directory of its checkpoint; "": fresh, or it is in memory
   std::string key;                 // hex; authenticates data-plane connections of this generation
-  std::vector<PeerAddress> peers;  // of the ranks before and after this one in the ring
+  std::vector<PeerAddress> peers;  // of the ranks before and after this one in the ring, and of 0
   int checkpoint_seconds = 60;
   // Another generation of the same process.
   std::int64_t base_generation = 0;  // whose memory is the start state; 0: it comes from storage

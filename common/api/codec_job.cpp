@@ -168,6 +168,7 @@ TrainingJobSpec read_job_spec(Fields& fields) {
   fields.child("runtime", [&](Fields& runtime) {
     spec.runtime_kind = read_runtime_kind(runtime);
     runtime.read_object_text("config", spec.runtime_config_json);
+    runtime.read("inPlace", spec.is_in_place);
   });
   fields.read("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished);
   return spec;
@@ -253,6 +254,7 @@ json write_spec(const TrainingJobSpec& spec) {
   if (!spec.runtime_config_json.empty()) {
     object["runtime"]["config"] = parse_json(spec.runtime_config_json);
   }
+  if (spec.is_in_place) object["runtime"]["inPlace"] = true;
   put(object, "ttlSecondsAfterFinished", spec.ttl_seconds_after_finished);
   return object;
 }

@@ -64,6 +64,7 @@ inline constexpr char kEnvCheckpointSeconds[] = "PAWL_CHECKPOINT_SECONDS";  // 0
 inline constexpr char kEnvCheckpointKeep[] = "PAWL_CHECKPOINT_KEEP";
 inline constexpr char kEnvChannelFd[] = "PAWL_CHANNEL_FD";  // number of the inherited socket
 inline constexpr char kEnvPulseFd[] = "PAWL_PULSE_FD";      // … and of the page of pulse.h
+inline constexpr char kEnvInPlace[] = "PAWL_IN_PLACE";      // 1: spec.runtime.inPlace
 
 inline constexpr char kTokenAudience[] = "pawl-launcher";
 inline constexpr char kTokenMountPath[] =

@@ -108,6 +108,7 @@ struct TrainingJobSpec {
   std::optional<CheckpointSpec> checkpoint;
   RuntimeKind runtime_kind = RuntimeKind::kCustom;
   std::string runtime_config_json;  // runtime.config as compact JSON, "" if absent
+  bool is_in_place = false;         // runtime.inPlace
   std::optional<std::int64_t> ttl_seconds_after_finished;
   bool operator==(const TrainingJobSpec&) const = default;
 };

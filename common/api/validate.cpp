@@ -43,6 +43,8 @@ bool is_native(const json& job) {
   return text_at_path(job, {"spec", "runtime", "kind"}, "Custom") == "Native";
 }
 
+bool is_in_place(const json& job) { return at(job, {"spec", "runtime", "inPlace"}) == json(true); }
+
 bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 bool is_job_name(const std::string& name) {
@@ -184,6 +186,8 @@ void check_immutable(const json& before, const json& after, Errors& errors) {
   };
   refuse_if(kind(before) != kind(after), "spec.runtime.kind",
             "spec.runtime.kind cannot change: create a new job", errors);
+  refuse_if(is_in_place(before) != is_in_place(after), "spec.runtime.inPlace",
+            "spec.runtime.inPlace cannot change: create a new job", errors);
   const auto success_policy = [](const json& job) {
     return text_at_path(job, {"spec", "successPolicy"}, "AllRanks");
   };
@@ -229,8 +233,9 @@ void check_elastic(const json& job, Errors& errors) {
             "spec.elastic.maxReplicas must be at least spec.replicas: raise it, or lower "
             "spec.replicas",
             errors);
-  refuse_if(!is_native(job), "spec.elastic",
-            "spec.elastic needs spec.runtime.kind Native: set that, or remove spec.elastic",
+  refuse_if(!is_native(job) && !is_in_place(job), "spec.elastic",
+            "spec.elastic needs spec.runtime.kind Native, or runtime.inPlace: set one, or remove "
+            "spec.elastic",
             errors);
   refuse_if(text_at_path(job, {"spec", "failurePolicy", "strategy"}, "InPlace") != "InPlace",
             "spec.elastic",
@@ -288,6 +293,11 @@ Errors validate_training_job(const json& object) {
       "spec.runtime.config is read by the Native trainer only: remove it, or set spec.runtime.kind "
       "to Native",
       errors);
+  const std::string kind = text_at_path(object, {"spec", "runtime", "kind"}, "Custom");
+  refuse_if(is_in_place(object) && (kind == "Native" || kind == "MPI"), "spec.runtime.inPlace",
+            "spec.runtime.inPlace is for Torch, JAX, TensorFlow and Custom: remove it, Native "
+            "always is",
+            errors);
   return errors;
 }
 

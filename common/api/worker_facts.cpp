@@ -52,6 +52,7 @@ std::string encode_worker_facts(const WorkerFacts& facts) {
                  {"processes", facts.processes},
                  {"runtime", runtime_name(facts.runtime)}};
   if (facts.runtime == RuntimeKind::kMpi) object["slots"] = facts.slots;
+  if (facts.is_in_place) object["inPlace"] = true;
   if (facts.checkpoint) {
     object["checkpoint"] = {{"uri", facts.checkpoint->uri},
                             {"seconds", facts.checkpoint->seconds},
@@ -86,6 +87,7 @@ Result<WorkerFacts> decode_worker_facts(std::string_view text) {
   fields.read("processes", facts.processes);
   fields.read("slots", facts.slots);
   fields.read("runtime", runtime);
+  fields.read("inPlace", facts.is_in_place);
   fields.child("checkpoint", [&](Fields& inside) {
     WorkerFacts::Checkpoint& checkpoint = facts.checkpoint.emplace();
     inside.read("uri", checkpoint.uri);

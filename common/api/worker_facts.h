@@ -20,6 +20,7 @@ struct WorkerFacts {
   int slot = 0, processes = 1;
   int slots = 1;  // MPI: ranks that mpirun may start here; the launcher itself starts one program
   RuntimeKind runtime = RuntimeKind::kCustom;
+  bool is_in_place = false;  // spec.runtime.inPlace
   struct Checkpoint {
     std::string uri;
     int seconds = 0;  // 0: auto

@@ -125,7 +125,8 @@ WorkerFacts facts_of(const PodPlan& plan) {
                     .slot = plan.slot,
                     .processes = processes_per_worker(plan.job),
                     .slots = spec.runtime_kind == RuntimeKind::kMpi ? mpi_slots(plan.job) : 1,
-                    .runtime = spec.runtime_kind};
+                    .runtime = spec.runtime_kind,
+                    .is_in_place = spec.is_in_place};
   if (spec.checkpoint) {
     facts.checkpoint = {spec.checkpoint->uri, spec.checkpoint->every_seconds.value_or(0),
                         spec.checkpoint->keep};

@@ -19,6 +19,7 @@ struct Identity {
   std::int64_t attempt = 0;
   int slot = 0;
   api::RuntimeKind runtime = api::RuntimeKind::kCustom;
+  bool is_in_place = false;  // a foreign program that behaves as a Native one
   int processes = 1;
   std::string host;                  // pod IP
   std::string address;               // host:port of our listener
@@ -108,7 +109,7 @@ class Context {
   bool is_leader() const { return leader() != nullptr && leader()->ref == id.self; }
   // Its processes learn their place from Welcome, and live through a change with what they hold.
   // Others are started again with each generation, and hold nothing that a gang could go on from.
-  bool keeps_processes() const { return id.runtime == api::RuntimeKind::kNative; }
+  bool keeps_processes() const { return id.runtime == api::RuntimeKind::kNative || id.is_in_place; }
   // Our place in the operator's list; null: not (yet) eligible.
   const api::EligiblePod* eligible_pod() const { return find_pod(id.self.uid); }
   // The operator has put another pod into our slot.

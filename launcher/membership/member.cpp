@@ -167,14 +167,15 @@ void Member::tell_ready() {
   link_.send(std::move(ready));
 }
 
-// A process connects to the ranks beside it in the ring. All addresses of a gang of some thousand
-// ranks would not fit into one packet.
+// A process connects to the ranks beside it in the ring, or all to rank 0, where frameworks meet.
+// All addresses of a gang of some thousand ranks would not fit into one packet.
 std::vector<channel::PeerAddress> Member::neighbours_of(int rank) const {
   std::vector<channel::PeerAddress> neighbours;
   if (!peers_) return neighbours;
   const auto world = static_cast<int>(peers_->addresses.size());
-  for (int peer : {(rank + world - 1) % world, (rank + 1) % world}) {
-    const bool is_named = !neighbours.empty() && neighbours.front().rank == peer;
+  for (int peer : {(rank + world - 1) % world, (rank + 1) % world, 0}) {
+    const bool is_named =
+        std::ranges::find(neighbours, peer, &channel::PeerAddress::rank) != neighbours.end();
     if (peer != rank && !is_named)
       neighbours.push_back({peer, peers_->addresses[static_cast<std::size_t>(peer)]});
   }

@@ -65,7 +65,7 @@ bool is_in_place(const Pass& pass) {
 }
 
 bool goes_on_from_memory(const Pass& pass) {
-  return pass.job.spec.runtime_kind == RuntimeKind::kNative;
+  return pass.job.spec.runtime_kind == RuntimeKind::kNative || pass.job.spec.is_in_place;
 }
 
 bool has_successors(const Pass& pass) {

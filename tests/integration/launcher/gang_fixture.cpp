@@ -179,6 +179,7 @@ void GangFixture::start(int slot, const std::vector<std::string>& command,
        .slot = slot,
        .processes = options_.processes,
        .runtime = options_.runtime,
+       .is_in_place = options_.is_program_in_place,
        .checkpoint = api::WorkerFacts::Checkpoint{.uri = "file://" + folder_ + "/checkpoints"}});
   env[api::kEnvPodUid] = uid(slot);
   env[api::kEnvPodIp] = "127.0.0.1";

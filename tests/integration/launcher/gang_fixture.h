@@ -26,8 +26,9 @@ struct GangOptions {
   int processes = 1;
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   int report_seconds = 1;
-  bool is_in_place = false;
-  int least = 0;  // members with which the gang may go on; 0: all
+  bool is_in_place = false;          // failurePolicy.strategy
+  bool is_program_in_place = false;  // runtime.inPlace
+  int least = 0;                     // members with which the gang may go on; 0: all
 };
 
 // Some steps.

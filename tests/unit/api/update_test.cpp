@@ -31,6 +31,17 @@ json finished(json job, const char* type, const char* status = "True") {
   return job;
 }
 
+TEST_CASE("update: a program stays when its gang changes, or never does", "[api]") {
+  const json job = samples::torch_job();
+  json other = job;
+  other["spec"]["runtime"]["inPlace"] = true;
+  check_refused(job, other, "spec.runtime.inPlace");
+  check_refused(suspended(other, true), suspended(job, true), "spec.runtime.inPlace");
+  json same = job;
+  same["spec"]["runtime"]["inPlace"] = false;
+  CHECK(validate_training_job_update(job, same).empty());
+}
+
 TEST_CASE("update: the template is frozen unless the job was suspended before", "[api][A21][D5]") {
   const json job = samples::torch_job();
   const json other = with_image(job, "other");

@@ -230,6 +230,20 @@ TEST_CASE("validate: how small and how large an elastic gang may be", "[api]") {
   check_refused(samples::torch_job(), {{"/spec/elastic", json::object(), "spec.elastic"}});
 }
 
+TEST_CASE("validate: which programs can stay when their gang changes", "[api]") {
+  json job = samples::torch_job();
+  job["spec"]["runtime"]["inPlace"] = true;
+  CHECK(validate_training_job(job).empty());
+  CHECK(decode_training_job(job)->spec.is_in_place);
+  CHECK(encode(*decode_training_job(job))["spec"]["runtime"]["inPlace"] == true);
+  job["spec"]["elastic"] = json::object();
+  CHECK(validate_training_job(job).empty());
+  check_refused(job, {{"/spec/runtime/kind", "MPI", "spec.runtime.inPlace"},
+                      {"/spec/runtime/kind", "Native", "spec.runtime.inPlace"},
+                      {"/spec/runtime/inPlace", false, "spec.elastic"},
+                      {"/spec/runtime/inPlace", "yes", "spec.runtime.inPlace"}});
+}
+
 TEST_CASE("validate: deadlines, policies and managedBy", "[api][B14][B10][B11][B12][B13]") {
   check_refused(samples::torch_job(),
                 {{"/spec/deadlines", {{"activeSeconds", 0}}, "spec.deadlines.activeSeconds"},

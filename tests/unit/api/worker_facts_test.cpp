@@ -30,6 +30,11 @@ TEST_CASE("worker_facts: what was encoded is decoded", "[api]") {
   json fewer = good();
   fewer.erase("checkpoint");
   CHECK_FALSE(decode_worker_facts(fewer.dump())->checkpoint.has_value());
+  CHECK_FALSE(facts->is_in_place);
+  json in_place = good();
+  in_place["inPlace"] = true;
+  CHECK(decode_worker_facts(in_place.dump())->is_in_place);
+  CHECK(parse_json(encode_worker_facts(*decode_worker_facts(in_place.dump()))) == in_place);
 }
 
 TEST_CASE("worker_facts: what is wrong is named", "[api]") {

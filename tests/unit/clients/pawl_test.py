@@ -150,6 +150,127 @@ class ChannelTest(LauncherCase):
         self.assertEqual(left.exception.code, 75)
 
 
+class GangTest(LauncherCase):
+    """spec.runtime.inPlace: the process learns its place again and again."""
+
+    def welcome(self, **fields):
+        place = {"rank": 1, "worldSize": 3, "generation": 1, "peers": [{"rank": 0, "address": "[fd00::1]:4100"}]}
+        self.tell("welcome", **{**place, **fields})
+
+    def gang(self, **fields):
+        pawl = self.launch(PAWL_IN_PLACE="1")
+        self.welcome(**fields)
+        return pawl, pawl.Gang("the same")
+
+    def test_without_a_launcher_the_place_is_that_of_torchrun(self):
+        os.environ.update(RANK="1", WORLD_SIZE="4", MASTER_ADDR="10.0.0.1", MASTER_PORT="3000")
+        self.pawl = pawl = load()
+        seen = pawl.Gang().run(lambda gang, place: (gang.begin(0), gang.applied(1), place)[2])
+        self.assertEqual(seen[:3] + seen[4:6], (1, 4, 0, "10.0.0.1", 3000))
+        self.assertEqual((seen.source, seen.has_state), (-1, False))
+
+        def fails(gang, place):
+            raise ConnectionError("closed by peer")
+
+        self.assertRaises(ConnectionError, pawl.Gang().run, fails)
+
+    def test_hello_waits_for_the_gang_and_the_place_is_the_launchers(self):
+        _, gang = self.gang()
+        hello = self.said()
+        self.assertEqual((hello["type"], hello["configHash"]), ("hello", "the same"))
+        self.assertGreater(hello["dataPort"], 0)
+        place = gang.place
+        self.assertEqual((place.rank, place.world_size, place.master_addr, place.master_port), (1, 3, "fd00::1", 4100))
+
+    def test_rank_0_is_met_at_the_port_that_it_said(self):
+        _, gang = self.gang(rank=0)
+        port = self.said()["dataPort"]
+        self.assertEqual((gang.place.master_addr, gang.place.master_port), ("127.0.0.1", port))
+        with socket.create_server(("127.0.0.1", port)):
+            pass  # free for whoever reuses addresses
+
+    def test_only_confirmed_steps_are_told(self):
+        pawl, gang = self.gang(rank=0)
+        self.said()
+        gang.begin(0)
+        for step in (1, 2):
+            pawl.report(step, loss=1)
+            gang.applied(step)
+        self.assertEqual(self.said()["step"], 1)
+        gang.done()
+        self.assertEqual([self.said() for _ in range(2)],
+                         [{"type": "report", "step": 2, "loss": 1.0}, {"type": "done", "step": 2}])
+
+    def test_told_to_park_it_says_what_it_holds_and_goes_on_with_it(self):
+        pawl, gang = self.gang(generation=4, startStep=6)
+        self.said()
+        places = []
+
+        def train(gang, place):
+            places.append(place)
+            gang.begin(place.start_step)
+            if len(places) > 1:
+                return
+            gang.applied(7)
+            self.tell("park")
+            while not gang._is_parking:
+                time.sleep(0.01)
+            threading.Timer(0.1, self.welcome, kwargs={
+                "rank": 0, "worldSize": 2, "generation": 5, "baseGeneration": 4, "startStep": 8, "sourceRank": 0}).start()
+            gang.applied(8)
+
+        gang.run(train)
+        self.assertEqual(self.said(), {"type": "parked", "generation": 4, "step": 8, "why": ""})
+        self.assertEqual((places[0].has_state, places[0].source), (False, -1))
+        self.assertEqual((places[1].has_state, places[1].source, places[1].start_step), (True, 0, 8))
+
+    def test_a_lost_peer_is_told_and_a_bug_is_not(self):
+        pawl, gang = self.gang()
+        self.said()
+        pawl._TOLD_WAIT_SECONDS = 0.1
+        errors = [RuntimeError("[gloo] Connection closed by peer"), ValueError("a shape is wrong")]
+
+        def train(gang, place):
+            if len(errors) == 2:
+                threading.Timer(0.3, self.welcome).start()
+            raise errors.pop(0)
+
+        self.assertRaisesRegex(ValueError, "a shape is wrong", gang.run, train)
+        said = self.said()
+        self.assertEqual((said["type"], said["generation"], said["step"]), ("parked", 0, 0))
+        self.assertEqual(said["why"], "RuntimeError: [gloo] Connection closed by peer")
+        self.assert_silent()
+
+    def test_who_is_blocked_by_a_silent_peer_is_freed(self):
+        pawl, gang = self.gang()
+        self.said()
+        pawl._BLOCKED_SECONDS = 0.1
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        seen = []
+
+        def train(gang, place):
+            if seen:
+                return
+            with socket.create_connection(server.getsockname()) as peer:
+                self.tell("park")
+                seen.append(peer.recv(1))  # nobody answers
+                threading.Timer(0.1, self.welcome, kwargs={"generation": 2}).start()
+                raise ConnectionError("the peer is gone")
+
+        gang.run(train)
+        self.assertEqual(seen, [b""])
+
+    def test_at_rest_it_is_told_to_stop_or_its_launcher_dies(self):
+        for end in (lambda: self.tell("stop"), lambda: self.launcher.shutdown(socket.SHUT_RDWR)):
+            pawl = self.launch(PAWL_IN_PLACE="1")
+            threading.Timer(0.1, end).start()
+            with self.assertRaises(SystemExit) as left:
+                pawl.Gang()
+            self.assertEqual(left.exception.code, 75)
+            self.close()
+
+
 class SigtermTest(LauncherCase):
     def test_sigterm_is_caught_on_request_and_the_handler_before_is_called(self):
         seen = []

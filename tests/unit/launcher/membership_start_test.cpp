@@ -34,7 +34,8 @@ TEST_CASE("membership: all join, one commit, every process is welcomed with its 
     CHECK(welcome->start_step == 40);
     CHECK(welcome->load_uri == "file:///c/step-40");
     CHECK(welcome->key == "key-0");
-    REQUIRE(welcome->peers.size() == 2);  // the neighbours of a ring of six
+    REQUIRE(welcome->peers.size() == (i == 0 ? 2 : 3));  // neighbours in a ring of six, and rank 0
+    if (i > 0) CHECK(welcome->peers[2].rank == 0);
     CHECK(welcome->peers[0].rank == static_cast<int>((2 * i + 5) % 6));
     CHECK(welcome->peers[1].rank == static_cast<int>(2 * i + 1));
     const std::string own = std::to_string(i);
