@@ -1,6 +1,7 @@
 #include "cli/status/status_text.h"
 
 #include <algorithm>
+#include <functional>
 #include <sstream>
 #include <tuple>
 
@@ -41,6 +42,10 @@ std::string phase_of_pod(const api::PodView& pod) {
   return "Unknown";
 }
 
+std::string percent_text(const api::Goodput& goodput) {
+  return goodput.percent ? std::to_string(*goodput.percent) + "%" : "-";
+}
+
 Row job_row(const api::TrainingJob& job, const TableOptions& options, TimePoint now) {
   const api::TrainingJobStatus& status = job.status;
   Row row;
@@ -55,6 +60,8 @@ Row job_row(const api::TrainingJob& job, const TableOptions& options, TimePoint 
   if (options.is_wide) {
     row.push_back(or_dash(status.reason));
     row.push_back(status.checkpoint ? std::to_string(status.checkpoint->step) : "-");
+    row.push_back(std::to_string(status.recoveries.in_place));
+    row.push_back(percent_text(status.goodput));
     row.push_back(std::to_string(status.attempt));
     row.push_back(or_dash(status.message));
   }
@@ -92,6 +99,16 @@ std::string restarts_text(const api::TrainingJob& job) {
     causes += (causes.empty() ? "" : ", ") + cause + " " + std::to_string(count);
   }
   return causes.empty() ? text : text + " (" + causes + ")";
+}
+
+std::string recoveries_text(const api::Recoveries& recoveries) {
+  if (recoveries == api::Recoveries{}) return "";
+  std::string causes;
+  for (const auto& [cause, count] : recoveries.by_cause)
+    causes += (causes.empty() ? "" : ", ") + cause + " " + std::to_string(count);
+  std::string text = std::to_string(recoveries.in_place) + " in place";
+  if (!causes.empty()) text += " (" + causes + ")";
+  return text + ", " + std::to_string(recoveries.resizes) + " for another size";
 }
 
 // What holds, and what should hold and does not.
@@ -176,6 +193,18 @@ std::string progress_text(const api::Progress& progress) {
   return text;
 }
 
+std::string goodput_text(const api::Goodput& goodput) {
+  if (goodput.productive_seconds + goodput.lost_seconds == 0) return "";
+  std::vector<std::pair<std::string, int>> causes{goodput.lost_by_cause.begin(),
+                                                  goodput.lost_by_cause.end()};
+  std::ranges::stable_sort(causes, std::greater{}, &std::pair<std::string, int>::second);
+  std::string lost;
+  for (const auto& [cause, seconds] : causes)
+    lost += (lost.empty() ? ": " : ", ") + cause + " " + format_seconds(seconds);
+  return percent_text(goodput) + ", " + format_seconds(goodput.productive_seconds) +
+         " of new steps, " + format_seconds(goodput.lost_seconds) + " lost" + lost;
+}
+
 std::string status_table(const std::vector<api::TrainingJob>& jobs, const TableOptions& options,
                          TimePoint now) {
   std::vector<const api::TrainingJob*> sorted;
@@ -189,7 +218,8 @@ std::string status_table(const std::vector<api::TrainingJob>& jobs, const TableO
     header.emplace_back(name);
   }
   if (options.is_wide) {
-    for (const char* name : {"REASON", "CKPT", "ATTEMPT", "MESSAGE"}) header.emplace_back(name);
+    for (const char* name : {"REASON", "CKPT", "RECOVERIES", "GOODPUT", "ATTEMPT", "MESSAGE"})
+      header.emplace_back(name);
   }
   std::vector<Row> rows = {header};
   for (const api::TrainingJob* job : sorted) rows.push_back(job_row(*job, options, now));
@@ -212,6 +242,8 @@ std::string status_page(const JobSnapshot& snapshot) {
   }
   if (status.checkpoint) add(page, "checkpoint", checkpoint_text(*status.checkpoint, snapshot.now));
   add(page, "restarts", restarts_text(job));
+  add(page, "recoveries", recoveries_text(status.recoveries));
+  add(page, "goodput", goodput_text(status.goodput));
   add(page, "conditions", conditions_text(snapshot));
   if (status.last_failure)
     add(page, "last failure", failure_text(*status.last_failure, snapshot.now));

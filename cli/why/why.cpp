@@ -1,6 +1,8 @@
 #include "cli/why/why.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cli/status/status_text.h"
 #include "cli/text.h"
@@ -11,7 +13,19 @@ namespace {
 
 using namespace reasons;
 
+using LostTime = std::pair<const std::string, int>;
 constexpr std::chrono::minutes kQuietProgress{10};  // longer than any step that is still normal
+
+// Worth a word from here on.
+std::string losses_text(const api::Goodput& goodput) {
+  constexpr int kGoodPercent = 90;
+  if (!goodput.percent || *goodput.percent >= kGoodPercent || goodput.lost_by_cause.empty())
+    return "";
+  const auto worst = std::ranges::max_element(goodput.lost_by_cause, {}, &LostTime::second);
+  return "; " + std::to_string(*goodput.percent) +
+         "% of its time went into new steps, most of the rest was lost to " + worst->first + " (" +
+         format_seconds(worst->second) + ")";
+}
 
 Answer while_running(const JobSnapshot& snapshot) {
   const api::TrainingJobStatus& status = snapshot.job.status;
@@ -35,6 +49,7 @@ Answer while_running(const JobSnapshot& snapshot) {
       answer.because += ", " + age_text(status.checkpoint->time, snapshot.now) + " old";
     }
   }
+  answer.because += losses_text(status.goodput);
   const bool is_quiet = progress->time && snapshot.now - *progress->time > kQuietProgress;
   if (is_quiet) {
     answer.because +=

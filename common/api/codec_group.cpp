@@ -33,6 +33,7 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
   fields.read("replacePods", spec.has_successors);
   fields.read("podHash", spec.pod_hash);
   fields.read("reportSeconds", spec.report_seconds);
+  fields.child("before", [&](Fields& child) { read_tally(child, spec.before); });
   return spec;
 }
 
@@ -91,6 +92,7 @@ WorkerGroupStatus read_group_status(Fields& fields) {
   });
   fields.read("checkpointDone", status.checkpoint_done);
   fields.read("finished", status.is_finished);
+  read_tally(fields, status.tally);
   return status;
 }
 
@@ -114,19 +116,21 @@ json encode_spec(const WorkerGroupSpec& spec) {
     put(item, "uid", pod.uid);
     pods.push_back(std::move(item));
   }
-  return {{"attempt", spec.attempt},
-          {"minMembers", spec.min_members},
-          {"stabilizationSeconds", spec.stabilization_seconds},
-          {"shortageSeconds", spec.shortage_seconds},
-          {"targetMembers", spec.target_members},
-          {"pods", std::move(pods)},
-          {"checkpointNow", spec.checkpoint_now},
-          {"stopping", spec.is_stopping},
-          {"successPolicy", spec.is_rank0_enough ? "Rank0" : "AllRanks"},
-          {"inPlace", spec.is_in_place},
-          {"replacePods", spec.has_successors},
-          {"podHash", spec.pod_hash},
-          {"reportSeconds", spec.report_seconds}};
+  json object = {{"attempt", spec.attempt},
+                 {"minMembers", spec.min_members},
+                 {"stabilizationSeconds", spec.stabilization_seconds},
+                 {"shortageSeconds", spec.shortage_seconds},
+                 {"targetMembers", spec.target_members},
+                 {"pods", std::move(pods)},
+                 {"checkpointNow", spec.checkpoint_now},
+                 {"stopping", spec.is_stopping},
+                 {"successPolicy", spec.is_rank0_enough ? "Rank0" : "AllRanks"},
+                 {"inPlace", spec.is_in_place},
+                 {"replacePods", spec.has_successors},
+                 {"podHash", spec.pod_hash},
+                 {"reportSeconds", spec.report_seconds}};
+  if (spec.before != Tally{}) write_tally(object["before"], spec.before);
+  return object;
 }
 
 // Counters, flags and lists are written even when they are zero or empty, so that the result used
@@ -171,6 +175,7 @@ json encode_status(const WorkerGroupStatus& status) {
   for (const Failure& failure : status.failures) {
     object["failures"].push_back(encode_failure(failure));
   }
+  write_tally(object, status.tally);
   return object;
 }
 

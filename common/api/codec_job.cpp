@@ -185,6 +185,25 @@ Condition read_condition(Fields& fields) {
   return condition;
 }
 
+void read_goodput(Fields& fields, Goodput& goodput) {
+  fields.read("productiveSeconds", goodput.productive_seconds);
+  fields.read("lostSeconds", goodput.lost_seconds);
+  fields.read("percent", goodput.percent);
+  fields.read("byCause", goodput.lost_by_cause);
+  fields.read("losing", goodput.losing);
+  fields.read("beforeSeconds", goodput.before_seconds);
+}
+
+json write_goodput(const Goodput& goodput) {
+  json object = {{"productiveSeconds", goodput.productive_seconds},
+                 {"lostSeconds", goodput.lost_seconds}};
+  put(object, "percent", goodput.percent);
+  put(object, "losing", goodput.losing);
+  if (!goodput.lost_by_cause.empty()) object["byCause"] = goodput.lost_by_cause;
+  if (goodput.before_seconds > 0) object["beforeSeconds"] = goodput.before_seconds;
+  return object;
+}
+
 TrainingJobStatus read_job_status(Fields& fields) {
   TrainingJobStatus status;
   fields.read("observedGeneration", status.observed_generation);
@@ -211,6 +230,8 @@ TrainingJobStatus read_job_status(Fields& fields) {
     child.read("withoutProgress", status.restarts.without_progress);
     child.read("progressStep", status.restarts.progress_step);
   });
+  read_recoveries(fields, status.recoveries);
+  fields.child("goodput", [&](Fields& child) { read_goodput(child, status.goodput); });
   fields.child("lastFailure", [&](Fields& child) { status.last_failure = read_failure(child); });
   fields.read("attemptTime", status.attempt_time);
   fields.read("progressTime", status.progress_time);
@@ -331,6 +352,8 @@ json encode_status(const TrainingJobStatus& status) {
   if (status.restarts.progress_step != 0) {
     object["restarts"]["progressStep"] = status.restarts.progress_step;
   }
+  write_recoveries(object, status.recoveries);
+  if (status.goodput != Goodput{}) object["goodput"] = write_goodput(status.goodput);
   if (status.last_failure) object["lastFailure"] = encode_failure(*status.last_failure);
   return object;
 }

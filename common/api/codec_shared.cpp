@@ -149,6 +149,42 @@ json encode_condition(const Condition& condition) {
   return object;
 }
 
+void read_recoveries(Fields& fields, Recoveries& recoveries) {
+  fields.child("recoveries", [&](Fields& child) {
+    child.read("inPlace", recoveries.in_place);
+    child.read("resizes", recoveries.resizes);
+    child.read("byCause", recoveries.by_cause);
+  });
+}
+
+void write_recoveries(json& object, const Recoveries& recoveries) {
+  if (recoveries == Recoveries{}) return;
+  object["recoveries"] = {{"inPlace", recoveries.in_place}, {"resizes", recoveries.resizes}};
+  if (!recoveries.by_cause.empty()) object["recoveries"]["byCause"] = recoveries.by_cause;
+}
+
+void read_tally(Fields& fields, Tally& tally) {
+  read_recoveries(fields, tally.recoveries);
+  fields.child("goodput", [&](Fields& child) {
+    child.read("attempt", tally.time.attempt);
+    child.read("generation", tally.time.generation);
+    child.read("step", tally.time.step);
+    child.read("productiveSeconds", tally.time.productive_seconds);
+    child.read("byCause", tally.time.lost_by_cause);
+  });
+}
+
+void write_tally(json& object, const Tally& tally) {
+  write_recoveries(object, tally.recoveries);
+  const GangTime& time = tally.time;
+  if (time == GangTime{}) return;
+  object["goodput"] = {{"attempt", time.attempt},
+                       {"generation", time.generation},
+                       {"step", time.step},
+                       {"productiveSeconds", time.productive_seconds}};
+  if (!time.lost_by_cause.empty()) object["goodput"]["byCause"] = time.lost_by_cause;
+}
+
 json merge_patch_between(const json& before, const json& after) {
   if (!before.is_object() || !after.is_object()) return after;
   json patch = json::object();

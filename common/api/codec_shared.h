@@ -18,4 +18,10 @@ nlohmann::json write_checkpoint(const CheckpointStatus& checkpoint);
 
 Failure read_failure(Fields& fields);
 
+// Members named recoveries and goodput, of the launchers' half.
+void read_tally(Fields& fields, Tally& tally);
+void write_tally(nlohmann::json& object, const Tally& tally);
+void read_recoveries(Fields& fields, Recoveries& recoveries);
+void write_recoveries(nlohmann::json& object, const Recoveries& recoveries);
+
 }  // namespace pawl::api

@@ -11,6 +11,7 @@
 
 #include "common/api/meta.h"
 #include "common/api/report.h"
+#include "common/api/tally.h"
 
 namespace pawl::api {
 
@@ -145,6 +146,8 @@ struct TrainingJobStatus {
   std::optional<Progress> progress;
   std::optional<CheckpointStatus> checkpoint;
   Restarts restarts;
+  Recoveries recoveries;  // without a restart
+  Goodput goodput;
   std::optional<Failure> last_failure;
   std::vector<ExcludedNode> excluded_nodes;  // oldest first
   std::optional<std::int64_t> micro_batch;   // Native: in place of config.batch.micro

@@ -4,5 +4,6 @@
 #include "common/api/meta.h"
 #include "common/api/pod_view.h"
 #include "common/api/report.h"
+#include "common/api/tally.h"
 #include "common/api/training_job.h"
 #include "common/api/worker_group.h"

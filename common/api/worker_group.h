@@ -10,6 +10,7 @@
 
 #include "common/api/meta.h"
 #include "common/api/report.h"
+#include "common/api/tally.h"
 
 namespace pawl::api {
 
@@ -38,6 +39,7 @@ struct WorkerGroupSpec {
   bool has_successors = false;   // replacePods: a lost pod gets another one in its slot
   std::string pod_hash;          // of what the pods of this attempt were made from
   int report_seconds = 10;
+  Tally before;  // what the job had counted when the attempt began
   bool operator==(const WorkerGroupSpec&) const = default;
 };
 
@@ -93,6 +95,7 @@ struct WorkerGroupStatus {
   CheckpointFailures checkpoint_failures;
   std::int64_t checkpoint_done = 0;  // the newest checkpointNow that is on storage
   bool is_finished = false;          // all ranks passed the closing barrier of the last step
+  Tally tally;                       // of all attempts
   bool operator==(const WorkerGroupStatus&) const = default;
 };
 

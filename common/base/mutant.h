@@ -69,6 +69,10 @@ enum class Mutant {
   kI35GangTooSmall,        // a gang goes on with fewer members than it has to have
   kI37VictimBlamed,        // a program whose peer was lost is blamed for its own end
   kI36SignalIgnored,       // workers stay on a machine that is about to go
+  kI38CountsForgotten,     // the launchers' counts are not taken
+  kI38RecoveryUncounted,   // a gang with another leader counts no recovery
+  kI39RedoneIsNew,         // steps that are made again count as productive
+  kI39LostAttempt,         // the time of a restart is in no account
   kI34MemberTakenAway,  // a pod of a gang that is to be smaller goes before its gang has let it go
 };
 

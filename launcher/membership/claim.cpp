@@ -62,6 +62,9 @@ void Claim::write_claim() {
     claim.is_finished = false;
     claim.members.clear();
   }
+  // Of a record that was lost, or that somebody has emptied, the job knows what was counted.
+  raise(claim.tally.recoveries, ctx_.record->spec.before.recoveries);
+  raise(claim.tally.time, ctx_.record->spec.before.time);
   claim.attempt = ctx_.id.attempt;
   claim.term += 1;
   claim.leader = api::Leader{ctx_.id.self, ctx_.id.address, ctx_.id.fingerprint};

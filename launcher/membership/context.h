@@ -91,6 +91,7 @@ class Context {
   Now now{};
   std::optional<api::WorkerGroup> record;  // the newest seen
   bool is_leaving = false;                 // told to terminate
+  SteadyPoint programs_since{};            // another framework's here, of the newest generation
 
   std::vector<Action> actions;
   std::deque<Message> to_own_gang;    // our member speaks to the leader in this launcher

@@ -21,6 +21,7 @@ std::string without_brackets(const std::string& host) {
 Gang::Gang(Context& ctx, RecordWriter& writer)
     : ctx_(ctx), writer_(writer), gathers_since_(ctx.now.steady) {
   const api::WorkerGroupStatus& status = ctx_.record->status;
+  tally_.begin(status.tally, ctx_.id.attempt);
   const bool has_run = status.generation > 0 && !status.lineage.empty() &&
                        status.lineage.back().attempt == ctx_.id.attempt;
   if (has_run) take_over();
@@ -75,7 +76,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (joiner.member_rank != 0) return;
     progress_.add(progress->report, ctx_.now);
     ledger_.confirm(progress->report.step);
-    if (stage_ == Stage::kRunning) note_first_step(progress->report.step);
+    if (stage_ == Stage::kRunning) note_step(progress->report.step);
   } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
     if (owns_rank(joiner, shard->rank) && shard->generation == generation_) ledger_.add(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
@@ -180,6 +181,8 @@ void Gang::propose(const NextStart& start) {
     next.progress->step = start.step;
   next.start_step = start.step;
   next.generation += 1;
+  if (generation_ > 0) tally_.count(next.tally.recoveries);
+  if (!tells_steps()) next.tally.time.attempt = ctx_.id.attempt;  // its programs run from then on
   next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start.step},
                                 start.base, next.checkpoint ? next.checkpoint->step : 0);
   next_ = start;
@@ -212,6 +215,8 @@ void Gang::enter_running() {
   const bool has_more = progress_.value() && progress_.value()->step > next_.step;
   if (!ctx_.keeps_processes() || has_more) progress_ = ProgressView{};
   program_ends_.clear();
+  tally_.on_commit(generation_, next_.step);
+  if (!tells_steps()) tally_.on_programs_start(ctx_.now.steady);
   asked_checkpoint_ = checkpoint_done_ = ctx_.record->status.checkpoint_done;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Joiner* joiner = find(members_[rank]);
@@ -232,9 +237,11 @@ void Gang::enter_running() {
   const int source = source_rank();
   // Whoever reported the state lost it while the commit was under way: nobody enters it.
   if (next_.base > 0 && source < 0)
-    return begin_reform("the state to go on from was lost while the generation was committed");
+    return begin_reform("the state to go on from was lost while the generation was committed",
+                        Change::kWorkerLost);
   if (!are_members([](const Joiner& joiner) { return !joiner.is_lost; }))
-    return begin_reform("a member was lost while the generation was committed");
+    return begin_reform("a member was lost while the generation was committed",
+                        Change::kWorkerLost);
   const Join& first = joiners_.at(members_.front()).join;
   const Commit commit{.group = *ctx_.record,
                       .master_address = without_brackets(host_of(first.address)),

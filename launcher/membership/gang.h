@@ -14,6 +14,7 @@
 #include "launcher/membership/context.h"
 #include "launcher/membership/gang_parts.h"
 #include "launcher/membership/generations.h"
+#include "launcher/membership/loss_ledger.h"
 #include "launcher/membership/progress_view.h"
 #include "launcher/membership/record_writer.h"
 
@@ -128,9 +129,9 @@ class Gang {
   // gang_reform.cpp
   void on_process_lost(Joiner& joiner, const api::Failure& failure);
   void on_broken(const Joiner& joiner, const Broken& broken);
-  // `is_blameless`: nobody is known to have failed.
-  void begin_reform(const std::string& why, bool is_blameless = false);
-  void break_up(const std::string& why, bool is_blameless);
+  // Nobody is known to have failed where `change` is of a worker that goes or comes.
+  void begin_reform(const std::string& why, Change change);
+  void break_up(const std::string& why, Change change);
   void park_all();
   void drive_reform();
   void close_reform();
@@ -141,6 +142,7 @@ class Gang {
   void give_up_reform(const std::string& why, const Joiner* culprit = nullptr);
   void give_up_after_deadline();
   bool is_reforming() const;  // until the new generation runs
+  bool tells_steps() const;   // or has, in this run
   bool has_got_on() const;    // since the gang was broken last
 
   // gang_foreign.cpp
@@ -151,7 +153,7 @@ class Gang {
   bool gives_up_when_parked();
   bool ends_at_rest();
   void blame_program();
-  void note_first_step(std::int64_t step);
+  void note_step(std::int64_t step);
   NextStart start_by_reports() const;
   std::optional<NextStart> best_start();
   std::vector<ParkedReport> reports() const;  // of those who are parked
@@ -217,6 +219,7 @@ class Gang {
   std::optional<api::CheckpointFailures> checkpoint_failures_;  // once one was saved or lost
   std::int64_t failed_step_ = -1;
   ProgressView progress_;
+  LossLedger tally_;
   std::int64_t asked_checkpoint_ = 0, asked_at_step_ = 0, checkpoint_done_ = 0;
   bool wants_finished_ = false;
 

@@ -31,9 +31,10 @@ void Gang::on_program_lost(const api::Failure& failure) {
   if (!explains && !is_victim && program_ends_.size() < kEndsMax) program_ends_.push_back(failure);
   if (stage_ == Stage::kRunning) {
     is_explained_ = explains;
-    break_up(failure.message, false);
+    break_up(failure.message, change_of(failure.cause));
   } else if (explains) {
     is_explained_ = true;
+    if (stage_ == Stage::kReforming) tally_.on_change(change_of(failure.cause), ctx_.now.steady);
   }
 }
 

@@ -124,7 +124,8 @@ void Gang::lose(PeerId peer, const std::string& why) {
   const bool is_to_go = joiner.is_leaving || joiner.is_newcomer || !is_wanted(joiner);
   joiner.is_told = joiner.is_leaving || !is_to_go;
   if (!is_to_go) remember(failure);
-  begin_reform(joiner.join.pod + ": " + why, is_to_go);
+  const Change of_those = joiner.is_leaving ? Change::kWorkerLeft : Change::kResized;
+  begin_reform(joiner.join.pod + ": " + why, is_to_go ? of_those : Change::kWorkerLost);
 }
 
 void Gang::mark_lost(Joiner& joiner) {
@@ -172,7 +173,7 @@ void Gang::on_leaving(Joiner& joiner) {
   } else if (lives()) {
     joiner.is_leaving = true;
     // Who has trained to the end will be through before long.
-    if (!is_leader && !is_almost_through()) begin_reform(why, true);
+    if (!is_leader && !is_almost_through()) begin_reform(why, Change::kWorkerLeft);
   } else if (stage_ == Stage::kGathering && is_leader) {
     // Before the commit another member's replacement may still come.
     end(StopReason::kDrained, false, "the leading launcher was told to terminate");
@@ -198,7 +199,7 @@ void Gang::on_left(Joiner& joiner) {
   if (!lives() || !ctx_.record->spec.has_successors) return;
   mark_lost(joiner);
   joiner.rejoin_by = ctx_.now.steady;
-  begin_reform(joiner.join.pod + " has left", true);
+  begin_reform(joiner.join.pod + " has left", Change::kWorkerLeft);
 }
 
 // Once all others are at rest, and one of them holds what it holds. A step that it alone has made
@@ -273,6 +274,8 @@ void Gang::take_over() {
   is_blameless_ = is_explained_ = true;  // as far as we know
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   broken_since_ = ctx_.now.steady;
+  if (!tells_steps()) tally_.on_programs_ran(generation_, ctx_.programs_since, ctx_.now.steady);
+  tally_.on_change(Change::kLeaderChanged, ctx_.now.steady);
   ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes,
                            status.start_step);
   if (status.progress) ledger_.confirm(status.progress->step);

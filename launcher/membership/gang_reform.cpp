@@ -16,7 +16,7 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
   remember(failure);
   if (stage_ != Stage::kRunning && stage_ != Stage::kReforming) return;
   if (std::exchange(joiner.lost_in, generation_) == generation_)
-    return begin_reform(failure.message);
+    return begin_reform(failure.message, change_of(failure.cause));
   if (ledger_.confirmed() > joiner.lost_at) joiner.losses = 0;
   joiner.lost_at = ledger_.confirmed();
   if (++joiner.losses > ctx_.timings.reforms_max) {
@@ -24,21 +24,24 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
                    std::to_string(joiner.losses) + " times without a new step");
     return;
   }
-  begin_reform(failure.message);
+  begin_reform(failure.message, change_of(failure.cause));
 }
 
 void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
   if (stage_ == Stage::kRunning && broken.generation == generation_)
-    begin_reform(joiner.join.pod + ": " + broken.why);
+    begin_reform(joiner.join.pod + ": " + broken.why, Change::kConnection);
 }
 
-void Gang::begin_reform(const std::string& why, bool is_blameless) {
+void Gang::begin_reform(const std::string& why, Change change) {
   is_explained_ = true;  // whatever a foreign program says of its own end
-  break_up(why, is_blameless);
+  break_up(why, change);
 }
 
-void Gang::break_up(const std::string& why, bool is_blameless) {
-  if (stage_ != Stage::kRunning || has_finished()) return;
+void Gang::break_up(const std::string& why, Change change) {
+  const bool is_running = stage_ == Stage::kRunning && !has_finished();
+  if (is_running || stage_ == Stage::kReforming) tally_.on_change(change, ctx_.now.steady);
+  if (!is_running) return;
+  const bool is_blameless = change <= Change::kWorkerLeft;
   is_blameless_ = is_blameless;
   has_left_out_ = false;
   for (const PeerId peer : members_) {
@@ -85,7 +88,9 @@ void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   fail_gang(culprit != nullptr ? failure_of(*culprit, std::move(failure)) : std::move(failure));
 }
 
-void Gang::note_first_step(std::int64_t step) {
+void Gang::note_step(std::int64_t step) {
+  if (ctx_.keeps_processes() && step <= next_.step) return;
+  tally_.on_step(step, ctx_.now.steady);
   if (!broken_since_ || step <= next_.step) return;
   const auto time =
       std::chrono::duration_cast<std::chrono::milliseconds>(ctx_.now.steady - *broken_since_);
@@ -98,6 +103,10 @@ void Gang::note_first_step(std::int64_t step) {
 bool Gang::has_got_on() const {
   if (ctx_.keeps_processes() || ledger_.confirmed() > 0) return ledger_.confirmed() > reformed_at_;
   return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_proven;
+}
+
+bool Gang::tells_steps() const {
+  return ctx_.keeps_processes() || progress_.value() || ctx_.record->status.progress;
 }
 
 bool Gang::is_reforming() const {

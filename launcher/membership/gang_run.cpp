@@ -17,6 +17,11 @@ bool is_same(const api::Failure& a, const api::Failure& b) {
          a.rank == b.rank && a.cause == b.cause;
 }
 
+api::WorkerGroupStatus without_tally(api::WorkerGroupStatus status) {
+  status.tally = {};
+  return status;
+}
+
 }  // namespace
 
 void Gang::decide() {
@@ -147,6 +152,7 @@ void Gang::on_published(const PublishDone& done) {
 void Gang::drive_success() {
   if (!has_finished() || publishing_) return;
   if (save_error_ && save_error_->step >= ledger_.newest()) return fail_gang(save_error_->failure);
+  tally_.on_end(ctx_.now.steady);
   wants_finished_ = true;
 }
 
@@ -229,6 +235,7 @@ void Gang::end(StopReason reason, bool is_saving, const std::string& why) {
   if (stage_ == Stage::kEnding || stage_ == Stage::kDone) return;
   stage_ = Stage::kEnding;
   end_reason_ = reason;
+  tally_.on_end(ctx_.now.steady);
   const auto& timings = ctx_.timings;
   ended_at_ = ctx_.now.steady;
   end_deadline_ = ended_at_ + timings.kill_grace + timings.goodbye_max +
@@ -245,7 +252,8 @@ void Gang::drive_end() {
   });
   // Once another attempt is asked for, the API server takes no word of this one.
   const bool is_written =
-      is_superseded() || (writer_.is_free() && desired() == ctx_.record->status);
+      is_superseded() ||
+      (writer_.is_free() && without_tally(desired()) == without_tally(ctx_.record->status));
   const bool knows_culprit =
       !has_failed() || has_culprit() || ctx_.now.steady - ended_at_ >= ctx_.timings.culprit_wait;
   const bool is_settled = have_left && !publishing_ && is_written && knows_culprit;
@@ -261,6 +269,7 @@ api::WorkerGroupStatus Gang::desired() const {
   if (checkpoint_failures_) next.checkpoint_failures = *checkpoint_failures_;
   next.checkpoint_done = std::max(next.checkpoint_done, checkpoint_done_);
   next.is_finished = next.is_finished || wants_finished_;
+  raise(next.tally.time, tally_.time());
   // Who was not heard for a while and is back is not to be replaced.
   std::erase_if(next.failures, [this](const api::Failure& failure) { return is_wrong(failure); });
   // Victims are only of interest when nobody turns out to be the cause.
@@ -279,7 +288,8 @@ api::WorkerGroupStatus Gang::desired() const {
   return next;
 }
 
-// At once for what users and the operator wait for; progress alone only each reportSeconds.
+// At once for what users and the operator wait for; progress alone only each reportSeconds; the
+// tally with what is written anyway.
 void Gang::write_if_due() {
   if (!writer_.is_free() || !ctx_.is_leader()) return;
   if (end_reason_ == StopReason::kGone || is_superseded() || has_later_gang()) return;
@@ -291,6 +301,7 @@ void Gang::write_if_due() {
                                    ctx_.now.steady - last_write_ >= every);
   api::WorkerGroupStatus rest = next;
   rest.progress = now.progress;
+  rest.tally = now.tally;
   if (!is_due && rest == now) return;
   was_progress_written_ = was_progress_written_ || has_news;
   last_write_ = ctx_.now.steady;

@@ -37,15 +37,17 @@ void Gang::reform_for_size() {
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
     if (joiner.is_lost || peer == kSelfPeer) continue;
-    if (joiner.is_leaving) return begin_reform(joiner.join.pod + " was told to terminate", true);
+    if (joiner.is_leaving)
+      return begin_reform(joiner.join.pod + " was told to terminate", Change::kWorkerLeft);
     if (!is_wanted(joiner) && !is_short()) {
       return begin_reform(
           "the gang is to have " + std::to_string(ctx_.record->spec.target_members) + " members",
-          true);
+          Change::kResized);
     }
   }
   const std::size_t count = newcomers().size();
-  if (count > 0) begin_reform(std::to_string(count) + " members more are prepared", true);
+  if (count > 0)
+    begin_reform(std::to_string(count) + " members more are prepared", Change::kResized);
 }
 
 // Launchers in places that nobody has, whose processes only wait for their rank; once every one of

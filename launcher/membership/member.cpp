@@ -130,6 +130,7 @@ void Member::on_commit(const Commit& commit) {
   if (!ctx_.is_leader()) ctx_.act(WatchRecord{false});
   if (is_native()) return welcome();
   own_loss_.reset();
+  ctx_.programs_since = ctx_.now.steady;
   start_processes(Placement{member_rank_, static_cast<int>(status.members.size()), status.attempt,
                             status.generation, commit.master_address, commit.master_port,
                             commit.addresses,

@@ -351,9 +351,9 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   spec.has_successors = has_successors(pass);
   spec.pod_hash = pod_hash(pass);
   spec.report_seconds = pass.policy.report_seconds;
-  for (int slot = 0; slot < pass.job.spec.replicas; ++slot) {
+  spec.before = tally_of(pass.job.status);
+  for (int slot = 0; slot < pass.job.spec.replicas; ++slot)
     spec.pods.push_back({slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, slot});
-  }
   return spec;
 }
 

@@ -57,6 +57,12 @@ void drop_messages(TrainingJobStatus& status) {
   for (Condition& condition : status.conditions) condition.message.clear();
 }
 
+// Worth no write of its own.
+void drop_tally(TrainingJobStatus& status) {
+  status.recoveries = {};
+  status.goodput = {};
+}
+
 void drop_numbers(TrainingJobStatus& status) {
   status.reason.clear();
   status.replicas = status.ready_replicas = 0;
@@ -133,6 +139,8 @@ std::string start_text(const Pass& pass) {
 }
 
 Difference difference_of(TrainingJobStatus before, TrainingJobStatus after) {
+  drop_tally(before);
+  drop_tally(after);
   if (before == after) return Difference::kNone;
   drop_messages(before);
   drop_messages(after);
@@ -197,6 +205,7 @@ Plan seal(Pass& pass) {
   if (difference != Difference::kNone && due > pass.now_exact) pass.wake(due);
   const bool is_written = difference != Difference::kNone && due <= pass.now_exact;
   if (is_written) {
+    take_tally(pass);
     out.actions = std::move(pass.confirms);
     out.actions.push_back(
         PatchStatus{pass.job.meta.resource_version, pass.job.status, std::move(pass.next)});

@@ -121,6 +121,10 @@ void begin_failure(Pass& pass, const std::string& reason, const std::string& mes
 void finish(Pass& pass);     // an end was decided: until every pod is terminal
 void after_end(Pass& pass);  // terminal is final: late pods go, TTL runs
 
+// tally.cpp: what losses have cost, in a status that is being written.
+void take_tally(Pass& pass);
+api::Tally tally_of(const api::TrainingJobStatus& status);
+
 // status.cpp
 void copy_report(Pass& pass);  // progress and checkpoints from the gang
 // What the gang has outlived is told once, and is no reason to do anything.

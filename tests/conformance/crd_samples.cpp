@@ -86,7 +86,10 @@ json full_training_job() {
       "replicas": 3, "readyReplicas": 2, "ready": "2/3", "selector": "a=b",
       "attemptTime": "2026-11-21T10:04:05Z", "progressTime": "2026-11-21T10:04:05Z", "microBatch": 2,
       "excludedNodes": [{"name": "n", "cause": "Error", "time": "2026-11-21T10:04:05Z"}],
-      "restarts": {"counted": 1, "free": 2, "spent": 1, "byCause": {"Error": 1}}}})");
+      "restarts": {"counted": 1, "free": 2, "spent": 1, "byCause": {"Error": 1}},
+      "recoveries": {"inPlace": 1, "resizes": 2, "byCause": {"Signal": 1}},
+      "goodput": {"productiveSeconds": 8, "lostSeconds": 2, "percent": 80, "byCause": {"Error": 2}, "losing": "OOM",
+                  "beforeSeconds": 1}}})");
   job["spec"]["template"] = parse_json(kTemplate);
   job["status"]["progress"] = progress();
   job["status"]["checkpoint"] = checkpoint();

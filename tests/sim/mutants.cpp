@@ -132,6 +132,10 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kI9EarlySuccess, "I9EarlySuccess"},
       {Mutant::kI21OldReport, "I21OldReport"},
       {Mutant::kI22OrphanUnread, "I22OrphanUnread"},
+      {Mutant::kI38CountsForgotten, "I38CountsForgotten"},
+      {Mutant::kI38RecoveryUncounted, "I38RecoveryUncounted"},
+      {Mutant::kI39RedoneIsNew, "I39RedoneIsNew"},
+      {Mutant::kI39LostAttempt, "I39LostAttempt"},
   };
   return kAll;
 }

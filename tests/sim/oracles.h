@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/api/types.h"
 #include "tests/sim/nodes.h"
@@ -74,6 +75,12 @@ class Oracles final : public ApiObserver {
   void i21_report_is_of_this_attempt(const JobWrite& write);
   void o11_conditions_agree(const JobWrite& write);
 
+  // oracles_tally.cpp
+  void i38_commits_are_counted(const local::Change& change);
+  void i38_recoveries_are_told(const JobWrite& write);
+  void i39_time_is_accounted(const JobWrite& write);
+  void i39_steps_are_productive(const JobWrite& write);
+
   // oracles_child.cpp
   void on_pod_created(const nlohmann::json& pod);
   void on_pod_deleted(const nlohmann::json& pod);
@@ -132,6 +139,7 @@ class Oracles final : public ApiObserver {
   int requests_this_minute_ = 0;
   std::map<std::string, int> status_writes_;  // of the operator in this minute, by job
   std::size_t checked_publications_ = 0;
+  std::map<std::string, std::vector<milliseconds>> reformed_;  // by UID of the job
 };
 
 bool is_owned_by(const nlohmann::json& object, const std::string& uid);

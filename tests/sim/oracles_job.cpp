@@ -67,6 +67,8 @@ void Oracles::on_job_written(const local::Change& change) {
   i15_transitions_are_changes(write);
   i21_report_is_of_this_attempt(write);
   o11_conditions_agree(write);
+  i38_recoveries_are_told(write);
+  i39_time_is_accounted(write);
   if (truth.was_status_cut) return;  // what somebody else took away cannot be compared
   i01_attempt_grows(write);
   i06_counters_add_up(write);
@@ -192,7 +194,8 @@ void Oracles::i10_terminal_is_final(const JobWrite& write) {
   const TrainingJobStatus& before = write.before.status;
   const TrainingJobStatus& after = write.after.status;
   const bool is_same = before.phase == after.phase && before.attempt == after.attempt &&
-                       before.restarts == after.restarts &&
+                       before.restarts == after.restarts && before.recoveries == after.recoveries &&
+                       before.goodput == after.goodput &&
                        after.completion_time == (before.completion_time ? before.completion_time
                                                                         : end_time(write.after)) &&
                        before.conditions.size() == after.conditions.size() && is_over(write.after);

@@ -220,6 +220,9 @@ void Training::step(const Key& key) {
   if (may_fail && engine_.chance(knobs_.crash_per_step)) return fail_one(key, gang);
   const Course& plan = course(std::get<0>(key));
   ++gang.step;
+  JobTruth& truth = truth_.jobs[std::get<0>(key)];
+  (gang.step > truth.highest_step ? truth.trained : truth.redone) += plan.step_time;
+  truth.highest_step = std::max(truth.highest_step, gang.step);
   gang.ranks.at(0)->say(channel::Report{
       .step = gang.step, .total_steps = plan.steps, .loss = 1.0 / static_cast<double>(gang.step)});
   if (gang.step % plan.save_every == 0 || gang.step >= plan.steps) {

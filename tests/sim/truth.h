@@ -28,6 +28,9 @@ struct JobTruth {
   std::map<std::int64_t, AttemptTruth> attempts;
   std::set<std::string> succeeded;  // UIDs of pods whose processes all exited 0
   int edits = 0;                    // of size, by the user
+  // Steps that were made for the first time, and again.
+  std::chrono::milliseconds trained{0}, redone{0};
+  std::int64_t highest_step = 0;
   // Pod and generation in which a program failed because a peer of its was lost.
   std::set<std::pair<std::string, std::int64_t>> victims;
   bool was_status_cut = false;  // somebody wrote to its status

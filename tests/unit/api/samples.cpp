@@ -87,6 +87,15 @@ TrainingJobStatus full_status() {
   status.restarts.without_progress = 1;
   status.restarts.progress_step = 90;
   status.restarts.spent = 1;
+  status.recoveries.in_place = 3;
+  status.recoveries.resizes = 2;
+  status.recoveries.by_cause = {{"Hang", 1}, {"WorkerLost", 2}};
+  status.goodput.productive_seconds = 900;
+  status.goodput.lost_seconds = 100;
+  status.goodput.percent = 90;
+  status.goodput.lost_by_cause = {{"NodeLost", 40}, {"Redone", 60}};
+  status.goodput.losing = "Error";
+  status.goodput.before_seconds = 70;
   status.last_failure = full_failure();
   status.attempt_time = time_at(5);
   status.progress_time = time_at(31);
@@ -176,6 +185,16 @@ WorkerGroup full_group() {
       .checkpoint_failures = {.count = 2, .message = "no space", .time = time_at(40)},
       .checkpoint_done = 8,
       .is_finished = true};
+  Tally tally;
+  tally.recoveries.in_place = 3;
+  tally.recoveries.resizes = 2;
+  tally.recoveries.by_cause = {{"Hang", 1}, {"WorkerLost", 2}};
+  tally.time.attempt = 2;
+  tally.time.generation = 7;
+  tally.time.step = 120;
+  tally.time.productive_seconds = 900;
+  tally.time.lost_by_cause = {{"Redone", 60}};
+  group.spec.before = group.status.tally = tally;
   return group;
 }
 

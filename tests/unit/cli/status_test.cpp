@@ -38,11 +38,13 @@ TEST_CASE("status: the table shows the ETA as people read it, jobs by namespace 
         "NAMESPACE  NAME  PHASE    READY  STEP     LOSS    ETA    RESTARTS  AGE\n"
         "team-a     gpt   Running  4/4    400/800  2.1234  1h23m  3         1h00m\n"
         "team-b     a     Pending  -      -        -       -      0         3s\n");
+  running.status.recoveries.in_place = 12;
+  running.status.goodput.percent = 83;
   CHECK(status_table({running}, {.is_wide = true}, fixture.now) ==
-        "NAME  PHASE    READY  STEP     LOSS    ETA    RESTARTS  AGE    REASON   CKPT  ATTEMPT  "
-        "MESSAGE\n"
-        "gpt   Running  4/4    400/800  2.1234  1h23m  3         1h00m  Running  -     2        "
-        "0/4 workers ready\n");
+        "NAME  PHASE    READY  STEP     LOSS    ETA    RESTARTS  AGE    REASON   CKPT  RECOVERIES  "
+        "GOODPUT  ATTEMPT  MESSAGE\n"
+        "gpt   Running  4/4    400/800  2.1234  1h23m  3         1h00m  Running  -     12          "
+        "83%      2        0/4 workers ready\n");
 }
 
 TEST_CASE("status: the page tells the whole of one job", "[cli]") {
@@ -66,6 +68,13 @@ TEST_CASE("status: the page tells the whole of one job", "[cli]") {
                                    .count = 12};
   fixture.job.status.restarts = {
       .counted = 1, .free = 2, .by_cause = {{"NodeLost", 2}, {"OOM", 1}}};
+  fixture.job.status.recoveries.in_place = 3;
+  fixture.job.status.recoveries.resizes = 1;
+  fixture.job.status.recoveries.by_cause = {{"Hang", 1}, {"Signal", 2}};
+  fixture.job.status.goodput.productive_seconds = 2'400;
+  fixture.job.status.goodput.lost_seconds = 100;
+  fixture.job.status.goodput.percent = 96;
+  fixture.job.status.goodput.lost_by_cause = {{"NodeLost", 40}, {"Redone", 60}};
   api::Failure failure;
   failure.rank = 1;
   failure.pod = "gpt-1-1-0";
@@ -91,6 +100,8 @@ TEST_CASE("status: the page tells the whole of one job", "[cli]") {
   checkpoint    step 380, 40s ago, 1.5 KiB, 12 published so far
                 file:///data/step-00000380-a01-g0001
   restarts      1 of 6 counted, 2 free (NodeLost 2, OOM 1)
+  recoveries    3 in place (Hang 1, Signal 2), 1 for another size
+  goodput       96%, 40m00s of new steps, 1m40s lost: Redone 1m00s, NodeLost 40s
   conditions    Restarting=True OOM, for 5m00s
                 CheckpointHealthy=False Slow: the last took 9 min
   last failure  rank 1 (pod gpt-1-1-0 on node node-1) ran out of memory in attempt 1, cause OOM, 3m00s ago

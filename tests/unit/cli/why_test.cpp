@@ -325,6 +325,14 @@ const std::vector<Case> kCases = {
        f.job.status.ready_replicas = 3;
      },
      "3/4 workers ready in attempt 2; step 40/80", "nothing to do"},
+    {"running, and much was lost",
+     [](auto& f) {
+       run(f);
+       f.job.status.goodput.percent = 61;
+       f.job.status.goodput.lost_by_cause = {{"NodeLost", 40}, {"Redone", 90}};
+     },
+     "61% of its time went into new steps, most of the rest was lost to Redone (1m30s)",
+     "nothing to do"},
     {"running without a word",
      [](auto& f) {
        run(f);

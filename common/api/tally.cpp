@@ -1,0 +1,34 @@
+#include "common/api/tally.h"
+
+#include <algorithm>
+
+namespace pawl::api {
+
+void raise(std::map<std::string, int>& counts, const std::map<std::string, int>& others) {
+  for (const auto& [cause, count] : others) {
+    int& known = counts[cause];
+    known = std::max(known, count);
+  }
+}
+
+void raise(Recoveries& count, const Recoveries& other) {
+  count.in_place = std::max(count.in_place, other.in_place);
+  count.resizes = std::max(count.resizes, other.resizes);
+  raise(count.by_cause, other.by_cause);
+}
+
+void raise(GangTime& time, const GangTime& other) {
+  time.attempt = std::max(time.attempt, other.attempt);
+  time.generation = std::max(time.generation, other.generation);
+  time.step = std::max(time.step, other.step);
+  time.productive_seconds = std::max(time.productive_seconds, other.productive_seconds);
+  raise(time.lost_by_cause, other.lost_by_cause);
+}
+
+std::int64_t sum_of(const std::map<std::string, int>& counts) {
+  std::int64_t sum = 0;
+  for (const auto& [cause, count] : counts) sum += count;
+  return sum;
+}
+
+}  // namespace pawl::api

@@ -1,0 +1,136 @@
+// Oracles over what losses have cost: the gang's record and the job's status against each other,
+// and against the time that the simulated gangs have really trained.
+#include <algorithm>
+
+#include "common/api/codec.h"
+#include "tests/sim/oracles.h"
+
+namespace pawl::sim {
+
+namespace {
+
+using std::chrono::duration_cast;
+
+constexpr seconds kRounding{2};
+
+bool is_touched(const JobTruth& truth) {
+  return truth.was_status_cut || std::ranges::any_of(truth.attempts, [](const auto& entry) {
+           return entry.second.records > 0;
+         });
+}
+
+std::string shrunken(const std::map<std::string, int>& before,
+                     const std::map<std::string, int>& after) {
+  for (const auto& [cause, count] : before) {
+    const auto found = after.find(cause);
+    if (found == after.end() || found->second < count) return cause;
+  }
+  return "";
+}
+
+int total(const api::Recoveries& recoveries) { return recoveries.in_place + recoveries.resizes; }
+
+std::string in_seconds(seconds time) { return std::to_string(time.count()) + " s"; }
+
+bool has_ended(const api::TrainingJob& job) {
+  return is_true(job, api::condition::kComplete) || is_true(job, api::condition::kFailed);
+}
+
+}  // namespace
+
+// A commit after which the same attempt goes on counts one, and nothing else does.
+void Oracles::i38_commits_are_counted(const local::Change& change) {
+  if (change.before == nullptr || change.is_deletion) return;
+  const auto before = api::decode_worker_group(*change.before);
+  const auto after = api::decode_worker_group(*change.after);
+  if (!before || !after) return;
+  const api::WorkerGroupStatus &old_status = before->status, &status = after->status;
+  const api::Recoveries& recoveries = status.tally.recoveries;
+  if (api::sum_of(recoveries.by_cause) != recoveries.in_place)
+    fail("I38", "the record's inPlace is not the sum of byCause");
+  const int more = total(recoveries) - total(old_status.tally.recoveries);
+  const bool is_commit = status.generation > old_status.generation;
+  const bool goes_on = is_commit && old_status.generation > 0 && !old_status.lineage.empty() &&
+                       old_status.lineage.back().attempt == status.attempt;
+  const std::string uid = text_at_pointer(*change.after, "/metadata/ownerReferences/0/uid");
+  if (goes_on) reformed_[uid].push_back(engine_.elapsed());
+  if (is_touched(truth_.jobs[uid])) return;
+  if (more != (goes_on ? 1 : 0))
+    fail("I38", "generation " + std::to_string(status.generation) + " counts " +
+                    std::to_string(more) + " recoveries");
+  const api::GangTime &old_time = old_status.tally.time, &time = status.tally.time;
+  if (time.productive_seconds < old_time.productive_seconds || time.step < old_time.step ||
+      !shrunken(old_time.lost_by_cause, time.lost_by_cause).empty())
+    fail("I39", "the record's account of the time went back");
+}
+
+void Oracles::i38_recoveries_are_told(const JobWrite& write) {
+  const api::Recoveries &before = write.before.status.recoveries,
+                        &after = write.after.status.recoveries;
+  if (api::sum_of(after.by_cause) != after.in_place)
+    fail("I38", "inPlace is not the sum of byCause");
+  if (is_touched(write.truth)) return;
+  if (after.in_place < before.in_place || after.resizes < before.resizes)
+    fail("I38", "recoveries went back");
+  // Views may be behind.
+  const milliseconds late = seconds{60} + truth_.blind;
+  const std::vector<milliseconds>& known = reformed_[write.after.meta.uid];
+  const auto least = std::ranges::count_if(
+      known, [&](milliseconds time) { return time + late < engine_.elapsed(); });
+  if (total(after) < least || std::cmp_greater(total(after), known.size()))
+    fail("I38",
+         std::to_string(total(after)) + " recoveries are told, of " + std::to_string(known.size()));
+}
+
+void Oracles::i39_time_is_accounted(const JobWrite& write) {
+  const api::Goodput &before = write.before.status.goodput, &after = write.after.status.goodput;
+  if (api::sum_of(after.lost_by_cause) != after.lost_seconds)
+    fail("I39", "lostSeconds is not the sum of byCause");
+  if (is_touched(write.truth)) return;
+  if (after.productive_seconds < before.productive_seconds ||
+      !shrunken(before.lost_by_cause, after.lost_by_cause).empty())
+    fail("I39", "an account of the time went back");
+  // A step of the clock is time to the operator, and its view may be behind the record by so much.
+  const seconds late = seconds{30} + duration_cast<seconds>(truth_.blind);
+  const auto& start = write.after.status.start_time;
+  if (knobs_.clock_step > 0 || !start) return;
+  const auto sum = seconds{after.productive_seconds + after.lost_seconds};
+  const auto end = write.after.status.completion_time;
+  const auto now = end ? *end : engine_.clock().now();
+  const auto whole = seconds{after.before_seconds} + duration_cast<seconds>(now - *start);
+  if (sum > whole + late)
+    fail("I39", in_seconds(sum) + " are accounted for, of " + in_seconds(whole));
+  const bool was_stopping =
+      std::ranges::any_of(write.before.status.conditions, [](const api::Condition& condition) {
+        return condition.type == api::condition::kSuspended && condition.reason != "Resumed";
+      });
+  if (has_ended(write.after) && !has_ended(write.before) && !was_stopping &&
+      sum + kRounding < whole)
+    fail("I39",
+         "only " + in_seconds(sum) + " are accounted for in the end, of " + in_seconds(whole));
+  i39_steps_are_productive(write);
+}
+
+// Of gangs that tell their steps; each generation's first one is a part of what it took to come to
+// it, and what a leader has not told is lost with it.
+void Oracles::i39_steps_are_productive(const JobWrite& write) {
+  if (write.after.spec.runtime_kind != api::RuntimeKind::kNative) return;
+  const api::Goodput& goodput = write.after.status.goodput;
+  const seconds productive{goodput.productive_seconds};
+  if (productive > write.truth.trained + kRounding)
+    fail("I39", in_seconds(productive) + " are productive, of " +
+                    in_seconds(duration_cast<seconds>(write.truth.trained)) + " of new steps");
+  const auto found = goodput.lost_by_cause.find(api::lost::kRedone);
+  const seconds redone{found == goodput.lost_by_cause.end() ? 0 : found->second};
+  if (redone > write.truth.redone + kRounding)
+    fail("I39", in_seconds(redone) + " are made again, of " +
+                    in_seconds(duration_cast<seconds>(write.truth.redone)));
+  const bool is_simple = is_true(write.after, api::condition::kComplete) &&
+                         reformed_[write.after.meta.uid].empty() && write.after.status.attempt == 1;
+  const seconds first = duration_cast<seconds>(knobs_.step_max) + kRounding;
+  if (is_simple && productive + first < write.truth.trained)
+    fail("I39", "only " + in_seconds(productive) + " are productive, of " +
+                    in_seconds(duration_cast<seconds>(write.truth.trained)) + " of new steps");
+}
+
+}  // namespace pawl::sim
