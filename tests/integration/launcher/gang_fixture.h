@@ -27,6 +27,7 @@ struct GangOptions {
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   int report_seconds = 1;
   bool is_in_place = false;
+  int parameter_servers = 0;
   int least = 0;  // members with which the gang may go on; 0: all
 };
 
@@ -51,7 +52,8 @@ class GangFixture {
   void delete_record();
   void next_attempt();
   // Another pod in this slot, in the same attempt. Wait for the one before first.
-  void replace(int slot, const std::vector<std::string>& command);
+  void replace(int slot, const std::vector<std::string>& command,
+               const std::map<std::string, std::string>& changes = {});
   // The gang is to have this many members; those that come are started.
   void resize(int members, const std::vector<std::string>& command);
 
