@@ -24,6 +24,8 @@ constexpr std::chrono::milliseconds kHeadTurn{100}, kDialAgain{50}, kDialOne{300
 constexpr std::chrono::milliseconds kAnswerMax{5000}, kHangUpMax{6000};
 constexpr std::chrono::milliseconds kToldMax{2000}, kHeardMax{60'000};
 constexpr std::chrono::milliseconds kDriverGrace{2000}, kHeadGrace{3000};
+// For who is to blame to be heard of first; then the launcher ends us.
+constexpr std::chrono::milliseconds kBlameWait{1000};
 
 // Ray's sockets lie in it, whose paths may have 107 bytes, of which Ray takes some 65.
 Result<std::string> make_session_folder(const std::map<std::string, std::string>& env) {
@@ -78,9 +80,14 @@ int Head::run() {
     if (driver_ && !driver_->is_running()) on_driver_ended();
   }
   tell_end();
+  // A failure of our own is told before the others' ends, which follow from it.
+  const bool is_own = *code_ != api::kExitDone && *code_ != api::kExitRetry;
+  if (is_own && !was_told_) return *code_;
+  await_peers();
   if (ray_) ray_->end(kHeadGrace);
   wait_for(kHeadGrace + kHeadGrace,
            [this] { return !(ray_ && ray_->is_running()) && !(driver_ && driver_->is_running()); });
+  if (*code_ == api::kExitRetry) wait_for(kBlameWait, [this] { return was_told_; });
   return *code_;
 }
 
@@ -276,13 +283,16 @@ void Head::finish(int code, const std::string& why) {
 }
 
 void Head::tell_end() {
-  const bool is_done = *code_ == 0 && !was_told_;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (!peers_[i].wire) continue;
     const int code = *code_ == 0 ? api::kExitDone : api::kExitRetry;
     peers_[i].wire->send(mpi::kEnd, std::to_string(code) + " " + why_);
     service(i);
   }
+}
+
+void Head::await_peers() {
+  const bool is_done = *code_ == 0 && !was_told_;
   // Their Ray is gone when they hang up. One that has not heard of a good end would wait for it for
   // ever; who is told to end has no time to wait for the dead.
   wait_for(is_done ? kHeardMax : (was_told_ ? kToldMax : kHangUpMax), [this] {

@@ -59,6 +59,7 @@ class Head {
   int judge();
   void finish(int code, const std::string& why);
   void tell_end();
+  void await_peers();
 
   const Place place_;
   const HeadOptions options_;

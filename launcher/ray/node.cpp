@@ -22,7 +22,10 @@ using mpi::report;
 namespace {
 
 constexpr std::chrono::milliseconds kNodeTurn{50};
-constexpr std::chrono::seconds kStrangerMax{5}, kRayGrace{3};
+constexpr std::chrono::milliseconds kRayGrace{3000}, kLostRayGrace{500};
+// For who is to blame to be heard of first; then the launcher ends us.
+constexpr std::chrono::milliseconds kBlameWait{1000};
+constexpr std::chrono::seconds kStrangerMax{5};
 constexpr std::chrono::seconds kOrderlyEnd{15};  // the launcher may kill us before
 constexpr std::size_t kCallersMax = 256;
 
@@ -62,7 +65,10 @@ Status RayNode::listen() {
 }
 
 int RayNode::run() {
-  while (!code_ || (ray_ && ray_->is_running())) {
+  const auto lingers = [this] {
+    return *code_ == api::kExitRetry && !was_told_ && clock_.steady_now() < ended_at_ + kBlameWait;
+  };
+  while (!code_ || (ray_ && ray_->is_running()) || lingers()) {
     poller_->run_once(kNodeTurn);
     on_tick();
   }
@@ -141,6 +147,7 @@ void RayNode::on_signal(int signal) {
   const bool is_end = signal == SIGTERM || signal == SIGINT;
   const bool has_job =
       std::ranges::any_of(callers_, [](const auto& entry) { return entry.second.is_job; });
+  was_told_ = was_told_ || is_end;
   if (is_end && !has_job) return finish(api::kExitRetry, "told to terminate");
   if (is_end && !end_at_) end_at_ = clock_.steady_now() + kOrderlyEnd;
 }
@@ -205,7 +212,8 @@ void RayNode::finish(int code, const std::string& why) {
       [[maybe_unused]] const Status told = caller.wire.service();
     }
   }
-  if (ray_) ray_->end(kRayGrace);
+  ended_at_ = clock_.steady_now();
+  if (ray_) ray_->end(*code_ == api::kExitDone ? kRayGrace : kLostRayGrace);
 }
 
 // The launcher looks itself whether memory was the reason, where a program says that it was killed.

@@ -69,7 +69,9 @@ class RayNode {
   int own_code_ = 0;                   // with which Ray has ended here, though nobody told it to
   bool is_asked_ = false;              // for a verdict, that is not given yet
   std::optional<SteadyPoint> end_at_;  // told to terminate, while the driver may still save
-  std::optional<int> code_;            // ending
+  bool was_told_ = false;              // to terminate
+  SteadyPoint ended_at_{};
+  std::optional<int> code_;  // ending
 };
 
 // The whole of it, from main(): reads its place from the environment.

@@ -215,6 +215,18 @@ TEST_CASE("ray: told to stop, the driver is, and then Ray", "[launcher]") {
   CHECK(gang.record().status.failures.empty());
 }
 
+TEST_CASE("ray: what the driver reports stands in the record", "[launcher]") {
+  RayGang gang;
+  gang.run(std::string{"exec python3 "} + PAWL_PYTHON_PROGRAM_PATH + " 40 5 on");
+  for (const int slot : {0, 1}) {
+    INFO(gang.output(slot));
+    CHECK(gang.wait(slot) == 0);
+  }
+  const WorkerGroup record = gang.record();
+  REQUIRE(record.status.progress.has_value());
+  CHECK(record.status.progress->step == 40);
+}
+
 TEST_CASE("ray: an image without Ray is told so, once", "[launcher]") {
   RayGang gang(Changes{{"PATH", "/bin:/usr/bin"}});
   gang.run("true");
