@@ -12,6 +12,7 @@
 #include "launcher/launcher.h"
 #include "launcher/mpi/place.h"
 #include "launcher/process_env.h"
+#include "launcher/ray/place.h"
 
 namespace pawl::launcher {
 
@@ -106,8 +107,10 @@ void Launcher::act(const ReplaceProcess& replace) {
 void Launcher::act(const KillProcess& kill) { supervisor_->kill(kill.local_rank); }
 
 std::vector<std::string> Launcher::command_for(const std::optional<Placement>& placement) const {
-  const bool is_mpi = settings_.worker.runtime == api::RuntimeKind::kMpi && placement;
-  return is_mpi ? mpi::program(settings_, *placement) : settings_.command;
+  const api::RuntimeKind runtime = settings_.worker.runtime;
+  if (placement && runtime == api::RuntimeKind::kMpi) return mpi::program(settings_, *placement);
+  if (placement && runtime == api::RuntimeKind::kRay) return ray::program(settings_, *placement);
+  return settings_.command;
 }
 
 void Launcher::start_process(int local_rank, const std::optional<Placement>& placement) {

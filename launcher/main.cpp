@@ -1,6 +1,7 @@
 // pawl-launch -- command …: PID 1 of a worker container, and the counterpart of torchrun.
 // pawl-launch --install DIR: copies itself. --mpi-run, --mpi-agent, --mpi-remote: the programs of
-// an MPI job (mpi/place.h). Wires production parts together; everything else is in the library.
+// an MPI job (mpi/place.h); --ray-head, --ray-node: of a Ray job (ray/place.h). Wires production
+// parts together; everything else is in the library.
 #include <unistd.h>
 #include <cstdio>
 #include <optional>
@@ -20,6 +21,9 @@
 #include "launcher/mpi/place.h"
 #include "launcher/mpi/remote.h"
 #include "launcher/mpi/run.h"
+#include "launcher/ray/head.h"
+#include "launcher/ray/node.h"
+#include "launcher/ray/place.h"
 #include "launcher/supervisor/log_writer.h"
 
 namespace {
@@ -115,6 +119,17 @@ std::optional<int> run_for_mpi(const std::vector<std::string>& words,
                           os::environment(), clock);
 }
 
+// The programs that launchers start for a Ray job; nothing if this is none of them.
+std::optional<int> run_for_ray(const std::vector<std::string>& words, const Clock& clock) {
+  namespace ray = launcher::ray;
+  if (words.empty() || !words.front().starts_with("--ray-")) return std::nullopt;
+  launcher::initialise_openssl();
+  if (words.front() == ray::kNodeOption) return ray::run_node(os::environment(), clock);
+  if (words.front() != ray::kHeadOption || words.size() < 3 || words[1] != "--")
+    return std::nullopt;
+  return ray::run_head({.command = {words.begin() + 2, words.end()}}, os::environment(), clock);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +138,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> self = launcher::mpi::own_command(argc - 1);
   const RealClock clock;
   if (const auto code = run_for_mpi(words, self, clock)) return *code;
+  if (const auto code = run_for_ray(words, clock)) return *code;
   const Arguments arguments = parse(words);
   Log log{clock, os::write_stderr};
   if (arguments.wants_version) {

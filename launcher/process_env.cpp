@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/api/contract.h"
 #include "launcher/mpi/place.h"
+#include "launcher/ray/place.h"
 
 namespace pawl::launcher {
 namespace {
@@ -23,21 +25,50 @@ void set_jax(Env& env, const ProcessPlace& place, int processes, int rank, int w
   if (processes > 1) env.try_emplace("JAX_LOCAL_DEVICE_IDS", std::to_string(place.local_rank));
 }
 
-// For TFConfigClusterResolver: workers alike, the first of which is the chief.
-void set_tensorflow(Env& env, const membership::Placement& at, int rank) {
-  const nlohmann::json config = {{"cluster", {{"worker", at.addresses}}},
-                                 {"task", {{"type", "worker"}, {"index", rank}}}};
+// For TFConfigClusterResolver: workers alike, the first of which is the chief; with parameter
+// servers, which are the processes from `first_server` on, one that is called so.
+void set_tensorflow(Env& env, const membership::Placement& at, int rank, int first_server) {
+  nlohmann::json cluster;
+  std::string own_type;
+  std::size_t own_index = 0;
+  for (int i = 0; std::cmp_less(i, at.addresses.size()); ++i) {
+    const bool are_alike = std::cmp_greater_equal(first_server, at.addresses.size());
+    const char* type = i >= first_server ? "ps" : (i == 0 && !are_alike ? "chief" : "worker");
+    if (i == rank) {
+      own_type = type;
+      own_index = cluster[type].size();
+    }
+    cluster[type].push_back(at.addresses[static_cast<std::size_t>(i)]);
+  }
+  const nlohmann::json config = {{"cluster", std::move(cluster)},
+                                 {"task", {{"type", own_type}, {"index", own_index}}}};
   env["TF_CONFIG"] = config.dump();
+}
+
+void leave_out_ranks(Env& env) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                           "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE"})
+    env.erase(name);
 }
 
 // Ranks are mpirun's to give, and it closes what its processes inherit: the channel does not reach
 // them. What torchrun says of ranks would be rank 0's worker's in all of them.
 void set_mpi(Env& env, const Settings& settings, const membership::Placement& at) {
-  for (const char* name :
-       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
-        "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", api::kEnvChannelFd, api::kEnvPulseFd})
-    env.erase(name);
+  leave_out_ranks(env);
+  env.erase(api::kEnvChannelFd);
+  env.erase(api::kEnvPulseFd);
   env[mpi::kPlaceVariable] = mpi::encode_place(mpi::place_of(settings, at));
+}
+
+// The driver has no rank, and what Ray runs on the workers gets its ranks, if it has any, from a
+// library of Ray's: nothing of torchrun's may be there before.
+void set_ray(Env& env, const Settings& settings, const membership::Placement& at) {
+  leave_out_ranks(env);
+  for (const char* name :
+       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
+        "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"})
+    env.erase(name);
+  env[ray::kPlaceVariable] = ray::encode_place(ray::place_of(settings, at));
 }
 
 }  // namespace
@@ -94,8 +125,10 @@ std::map<std::string, std::string> process_env(const Settings& settings,
   set("TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 of the job hosts the store
   if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING")) set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   if (worker.runtime == api::RuntimeKind::kJax) set_jax(env, place, worker.processes, rank, world);
-  if (worker.runtime == api::RuntimeKind::kTensorFlow) set_tensorflow(env, at, rank);
+  if (worker.runtime == api::RuntimeKind::kTensorFlow)
+    set_tensorflow(env, at, rank, world - worker.parameter_servers * worker.processes);
   if (worker.runtime == api::RuntimeKind::kMpi) set_mpi(env, settings, at);
+  if (worker.runtime == api::RuntimeKind::kRay) set_ray(env, settings, at);
   return env;
 }
 

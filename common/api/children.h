@@ -32,7 +32,7 @@ std::string pod_selector(const TrainingJob& job);
 // Every child's one owner: the job, as its controller.
 nlohmann::json owner_reference_of(const TrainingJob& job);
 // What a launcher starts. processesPerWorker, resolved: the number, else the GPUs of the worker
-// container, else 1. Under MPI one program, which is mpirun's or waits for it.
+// container, else 1. Under MPI and Ray one program, which starts others or waits for one that does.
 int processes_per_worker(const TrainingJob& job);
 // The ranks that mpirun starts on a worker where the user does not say it: processesPerWorker,
 // resolved as above.

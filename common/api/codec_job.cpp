@@ -12,12 +12,13 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::array<std::pair<RuntimeKind, const char*>, 6> kRuntimeNames{{
+constexpr std::array<std::pair<RuntimeKind, const char*>, 7> kRuntimeNames{{
     {RuntimeKind::kNative, "Native"},
     {RuntimeKind::kTorch, "Torch"},
     {RuntimeKind::kTensorFlow, "TensorFlow"},
     {RuntimeKind::kJax, "JAX"},
     {RuntimeKind::kMpi, "MPI"},
+    {RuntimeKind::kRay, "Ray"},
     {RuntimeKind::kCustom, "Custom"},
 }};
 
@@ -25,7 +26,8 @@ RuntimeKind read_runtime_kind(Fields& fields) {
   std::string name = runtime_name(RuntimeKind::kCustom);
   fields.read("kind", name);
   if (const auto kind = runtime_kind(name)) return *kind;
-  fields.set_error(fields.path_of("kind"), "must be Native, Torch, TensorFlow, JAX, MPI or Custom");
+  fields.set_error(fields.path_of("kind"),
+                   "must be Native, Torch, TensorFlow, JAX, MPI, Ray or Custom");
   return RuntimeKind::kCustom;
 }
 
@@ -169,6 +171,7 @@ TrainingJobSpec read_job_spec(Fields& fields) {
     spec.runtime_kind = read_runtime_kind(runtime);
     runtime.read_object_text("config", spec.runtime_config_json);
     runtime.read("inPlace", spec.is_in_place);
+    runtime.read("parameterServers", spec.parameter_servers);
   });
   fields.read("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished);
   return spec;
@@ -276,6 +279,7 @@ json write_spec(const TrainingJobSpec& spec) {
     object["runtime"]["config"] = parse_json(spec.runtime_config_json);
   }
   if (spec.is_in_place) object["runtime"]["inPlace"] = true;
+  if (spec.parameter_servers > 0) object["runtime"]["parameterServers"] = spec.parameter_servers;
   put(object, "ttlSecondsAfterFinished", spec.ttl_seconds_after_finished);
   return object;
 }

@@ -49,7 +49,7 @@ inline constexpr char kFailed[] = "Failed";
 inline constexpr char kStalled[] = "Stalled";
 }  // namespace phase
 
-enum class RuntimeKind { kNative, kTorch, kTensorFlow, kJax, kMpi, kCustom };
+enum class RuntimeKind { kNative, kTorch, kTensorFlow, kJax, kMpi, kRay, kCustom };
 
 struct CheckpointSpec {
   std::string uri;                   // file:///absolute/path
@@ -110,6 +110,7 @@ struct TrainingJobSpec {
   RuntimeKind runtime_kind = RuntimeKind::kCustom;
   std::string runtime_config_json;  // runtime.config as compact JSON, "" if absent
   bool is_in_place = false;         // runtime.inPlace
+  int parameter_servers = 0;        // runtime.parameterServers: workers, the last ones (TensorFlow)
   std::optional<std::int64_t> ttl_seconds_after_finished;
   bool operator==(const TrainingJobSpec&) const = default;
 };

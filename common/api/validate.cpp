@@ -244,6 +244,18 @@ void check_elastic(const json& job, Errors& errors) {
             errors);
 }
 
+void check_parameter_servers(const json& job, Errors& errors) {
+  const std::int64_t count = integer_at(job, {"spec", "runtime", "parameterServers"});
+  const json& replicas = at(job, {"spec", "replicas"});
+  const bool is_tensorflow =
+      text_at_path(job, {"spec", "runtime", "kind"}, "Custom") == "TensorFlow";
+  refuse_if(count > 0 && (!is_tensorflow || count >= or_default(replicas, 1).get<std::int64_t>()),
+            "spec.runtime.parameterServers",
+            "spec.runtime.parameterServers needs spec.runtime.kind TensorFlow, and must be below "
+            "spec.replicas, because the first worker is the chief: lower it, or remove it",
+            errors);
+}
+
 void check_frozen(const json& before, const json& after, Errors& errors) {
   const json& was_suspended = at(before, {"spec", "suspend"});
   if (was_suspended.is_boolean() && was_suspended.get<bool>()) return;
@@ -258,6 +270,12 @@ void check_frozen(const json& before, const json& after, Errors& errors) {
             "spec.processesPerWorker cannot change while the job is not suspended: set "
             "spec.suspend to true "
             "first, change it afterwards",
+            errors);
+  refuse_if(integer_at(before, {"spec", "runtime", "parameterServers"}) !=
+                integer_at(after, {"spec", "runtime", "parameterServers"}),
+            "spec.runtime.parameterServers",
+            "spec.runtime.parameterServers cannot change while the job is not suspended: set "
+            "spec.suspend to true first, change it afterwards",
             errors);
 }
 
@@ -281,6 +299,7 @@ Errors validate_training_job(const json& object) {
   check_reserved(object, errors);
   check_rules(object, errors);
   check_elastic(object, errors);
+  check_parameter_servers(object, errors);
   check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,
                        {"spec.processesPerWorker", "must be a number from 1 to 64, or auto"},
                        errors);
@@ -294,10 +313,14 @@ Errors validate_training_job(const json& object) {
       "to Native",
       errors);
   const std::string kind = text_at_path(object, {"spec", "runtime", "kind"}, "Custom");
-  refuse_if(is_in_place(object) && (kind == "Native" || kind == "MPI"), "spec.runtime.inPlace",
+  refuse_if(is_in_place(object) && (kind == "Native" || kind == "MPI" || kind == "Ray"),
+            "spec.runtime.inPlace",
             "spec.runtime.inPlace is for Torch, JAX, TensorFlow and Custom: remove it, Native "
             "always is",
             errors);
+  refuse_if(is_in_place(object) && integer_at(object, {"spec", "runtime", "parameterServers"}) > 0,
+            "spec.runtime.inPlace",
+            "spec.runtime.inPlace does not go with parameterServers: remove one of them", errors);
   return errors;
 }
 

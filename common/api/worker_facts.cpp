@@ -1,5 +1,7 @@
 #include "common/api/worker_facts.h"
 
+#include <utility>
+
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/api/json_fields.h"
@@ -32,6 +34,13 @@ Status check(const WorkerFacts& facts) {
   if (!is_from(facts.slots, 1, kProcessesMax)) {
     return fault("slots", "must be from 1 to " + std::to_string(kProcessesMax));
   }
+  for (const auto& [field, count] : {std::pair{"cpus", facts.cpus}, {"gpus", facts.gpus}}) {
+    if (!is_from(count, 0, kProcessesMax))
+      return fault(field, "must be from 0 to " + std::to_string(kProcessesMax));
+  }
+  if (!is_from(facts.parameter_servers, 0, kReplicasMax - 1)) {
+    return fault("parameterServers", "must be from 0 to " + std::to_string(kReplicasMax - 1));
+  }
   if (!facts.checkpoint) return {};
   if (facts.checkpoint->uri.empty()) return fault("checkpoint.uri", "must be set");
   if (facts.checkpoint->seconds < 0) return fault("checkpoint.seconds", "must be 0 or more");
@@ -53,6 +62,9 @@ std::string encode_worker_facts(const WorkerFacts& facts) {
                  {"runtime", runtime_name(facts.runtime)}};
   if (facts.runtime == RuntimeKind::kMpi) object["slots"] = facts.slots;
   if (facts.is_in_place) object["inPlace"] = true;
+  if (facts.cpus > 0) object["cpus"] = facts.cpus;
+  if (facts.gpus > 0) object["gpus"] = facts.gpus;
+  if (facts.parameter_servers > 0) object["parameterServers"] = facts.parameter_servers;
   if (facts.checkpoint) {
     object["checkpoint"] = {{"uri", facts.checkpoint->uri},
                             {"seconds", facts.checkpoint->seconds},
@@ -86,6 +98,9 @@ Result<WorkerFacts> decode_worker_facts(std::string_view text) {
   fields.read("slot", facts.slot);
   fields.read("processes", facts.processes);
   fields.read("slots", facts.slots);
+  fields.read("cpus", facts.cpus);
+  fields.read("gpus", facts.gpus);
+  fields.read("parameterServers", facts.parameter_servers);
   fields.read("runtime", runtime);
   fields.read("inPlace", facts.is_in_place);
   fields.child("checkpoint", [&](Fields& inside) {
@@ -97,7 +112,7 @@ Result<WorkerFacts> decode_worker_facts(std::string_view text) {
   const auto kind = runtime_kind(runtime);
   if (!kind)
     fields.set_error(fields.path_of("runtime"),
-                     "must be Native, Torch, TensorFlow, JAX, MPI or Custom");
+                     "must be Native, Torch, TensorFlow, JAX, MPI, Ray or Custom");
   if (error) return tl::unexpected(*error);
   facts.runtime = *kind;
   PAWL_TRY_VOID(check(facts));

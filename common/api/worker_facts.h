@@ -19,6 +19,8 @@ struct WorkerFacts {
   std::int64_t attempt = 1;
   int slot = 0, processes = 1;
   int slots = 1;  // MPI: ranks that mpirun may start here; the launcher itself starts one program
+  int cpus = 0, gpus = 0;     // Ray: what its node here offers; 0: what it finds itself
+  int parameter_servers = 0;  // TensorFlow: how many of the workers are, the last ones
   RuntimeKind runtime = RuntimeKind::kCustom;
   bool is_in_place = false;  // spec.runtime.inPlace
   struct Checkpoint {

@@ -80,6 +80,30 @@ Result<json> template_of(const TrainingJob& job) {
   return pod_template;
 }
 
+int gpus_of(const json& resources, const char* key) {
+  if (!resources.is_object() || !resources.contains(key) || !resources[key].is_object()) return 0;
+  int count = 0;
+  for (const auto& [name, quantity] : resources[key].items()) {
+    if (!name.ends_with("/gpu") && !name.starts_with("nvidia.com/mig-")) continue;
+    const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
+    const bool is_plain = !text.empty() && text.size() <= 4 &&
+                          text.find_first_not_of("0123456789") == std::string::npos;
+    if (is_plain) count += std::stoi(text);
+  }
+  return count;
+}
+
+// Of the worker container.
+int gpus_per_worker(const TrainingJob& job) {
+  Result<json> pod_template = template_of(job);
+  if (!pod_template) return 0;
+  const json* container = worker_container_of(object_at(*pod_template, "spec"));
+  if (container == nullptr || !container->contains("resources")) return 0;
+  const json& resources = (*container)["resources"];
+  const int gpus = std::max(gpus_of(resources, "limits"), gpus_of(resources, "requests"));
+  return std::min(gpus, kProcessesMax);
+}
+
 json metadata_of(const PodPlan& plan, json metadata) {
   const TrainingJob& job = plan.job;
   metadata.erase("generateName");
@@ -125,8 +149,13 @@ WorkerFacts facts_of(const PodPlan& plan) {
                     .slot = plan.slot,
                     .processes = processes_per_worker(plan.job),
                     .slots = spec.runtime_kind == RuntimeKind::kMpi ? mpi_slots(plan.job) : 1,
+                    .parameter_servers = spec.parameter_servers,
                     .runtime = spec.runtime_kind,
                     .is_in_place = spec.is_in_place};
+  if (spec.runtime_kind == RuntimeKind::kRay) {
+    facts.cpus = spec.processes_per_worker.value_or(0);
+    facts.gpus = gpus_per_worker(plan.job);
+  }
   if (spec.checkpoint) {
     facts.checkpoint = {spec.checkpoint->uri, spec.checkpoint->every_seconds.value_or(0),
                         spec.checkpoint->keep};
@@ -297,43 +326,20 @@ void set_pod_fields(const PodPlan& plan, json& spec) {
   }
 }
 
-int gpus_of(const json& resources, const char* key) {
-  if (!resources.is_object() || !resources.contains(key) || !resources[key].is_object()) return 0;
-  int count = 0;
-  for (const auto& [name, quantity] : resources[key].items()) {
-    if (!name.ends_with("/gpu") && !name.starts_with("nvidia.com/mig-")) continue;
-    const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
-    const bool is_plain = !text.empty() && text.size() <= 4 &&
-                          text.find_first_not_of("0123456789") == std::string::npos;
-    if (is_plain) count += std::stoi(text);
-  }
-  return count;
-}
-
-// Of the worker container, but at least 1.
-int gpus_per_worker(const TrainingJob& job) {
-  Result<json> pod_template = template_of(job);
-  if (!pod_template) return 1;
-  const json* container = worker_container_of(object_at(*pod_template, "spec"));
-  if (container == nullptr || !container->contains("resources")) return 1;
-  const json& resources = (*container)["resources"];
-  const int gpus = std::max(gpus_of(resources, "limits"), gpus_of(resources, "requests"));
-  return std::clamp(gpus, 1, kProcessesMax);
-}
-
 }  // namespace
 
 int processes_per_worker(const TrainingJob& job) {
   const RuntimeKind kind = job.spec.runtime_kind;
-  if (kind == RuntimeKind::kMpi) return 1;
+  if (kind == RuntimeKind::kMpi || kind == RuntimeKind::kRay) return 1;
   if (job.spec.processes_per_worker) return *job.spec.processes_per_worker;
   // One process of theirs works with all GPUs that it finds.
   if (kind == RuntimeKind::kTensorFlow || kind == RuntimeKind::kJax) return 1;
-  return gpus_per_worker(job);
+  return std::max(gpus_per_worker(job), 1);
 }
 
 int mpi_slots(const TrainingJob& job) {
-  return job.spec.processes_per_worker ? *job.spec.processes_per_worker : gpus_per_worker(job);
+  return job.spec.processes_per_worker ? *job.spec.processes_per_worker
+                                       : std::max(gpus_per_worker(job), 1);
 }
 
 Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slot, int n,

@@ -139,7 +139,8 @@ struct Placement {
   std::string master_address;
   std::uint16_t master_port = 0;
   std::vector<std::string> addresses = {};  // of all processes, by rank, where they are asked for
-  std::string key = {};  // hex, of this generation; for MPI alone, whose workers run what is asked
+  std::string key =
+      {};  // hex, of this generation; for MPI and Ray, whose workers run what is asked
 };
 struct StartProcesses {  // → ProcessExited for each, one day; without a place: they learn it from
                          // Welcome

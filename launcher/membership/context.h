@@ -21,6 +21,7 @@ struct Identity {
   api::RuntimeKind runtime = api::RuntimeKind::kCustom;
   bool is_in_place = false;  // a foreign program that behaves as a Native one
   int processes = 1;
+  int parameter_servers = 0;         // members, the last ones (TensorFlow)
   std::string host;                  // pod IP
   std::string address;               // host:port of our listener
   std::string fingerprint;           // of our certificate
@@ -111,6 +112,10 @@ class Context {
   // Its processes learn their place from Welcome, and live through a change with what they hold.
   // Others are started again with each generation, and hold nothing that a gang could go on from.
   bool keeps_processes() const { return id.runtime == api::RuntimeKind::kNative || id.is_in_place; }
+  // Such a program serves the others, and never ends by itself.
+  bool is_parameter_server(int member_rank, std::size_t members) const {
+    return std::cmp_greater_equal(member_rank + id.parameter_servers, members);
+  }
   // Our place in the operator's list; null: not (yet) eligible.
   const api::EligiblePod* eligible_pod() const { return find_pod(id.self.uid); }
   // The operator has put another pod into our slot.

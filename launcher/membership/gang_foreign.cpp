@@ -86,13 +86,14 @@ bool Gang::is_judging() {
   return true;
 }
 
-// Where they listen, by rank: TensorFlow's want to be told of all, MPI's first one starts the
-// others' work there; the rest find each other through rank 0.
+// Where they listen, by rank: TensorFlow's want to be told of all, the first one of MPI and of Ray
+// starts the others' work there; the rest find each other through rank 0.
 std::vector<std::string> Gang::program_addresses() const {
   std::vector<std::string> addresses;
   const api::RuntimeKind runtime = ctx_.id.runtime;
-  if (runtime != api::RuntimeKind::kTensorFlow && runtime != api::RuntimeKind::kMpi)
-    return addresses;
+  const bool are_wanted = runtime == api::RuntimeKind::kTensorFlow ||
+                          runtime == api::RuntimeKind::kMpi || runtime == api::RuntimeKind::kRay;
+  if (!are_wanted) return addresses;
   for (const PeerId peer : members_) {
     const Join& join = joiners_.at(peer).join;
     const std::string host = join.address.substr(0, join.address.rfind(':'));

@@ -53,10 +53,14 @@ void Gang::decide() {
 }
 
 bool Gang::has_finished() const {
-  const auto is_finished = [](const Joiner& joiner) { return joiner.is_finished; };
-  if (!ctx_.record->spec.is_rank0_enough) return are_members(is_finished);
-  const auto first = members_.empty() ? joiners_.end() : joiners_.find(members_.front());
-  return first != joiners_.end() && is_finished(first->second);
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    const bool is_first = rank == 0;
+    if (!is_first && ctx_.record->spec.is_rank0_enough) break;
+    if (!is_first && ctx_.is_parameter_server(static_cast<int>(rank), members_.size())) break;
+    const auto joiner = joiners_.find(members_[rank]);
+    if (joiner == joiners_.end() || !joiner->second.is_finished) return false;
+  }
+  return !members_.empty();
 }
 
 void Gang::on_record(std::uint64_t read_id) {

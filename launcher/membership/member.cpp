@@ -131,10 +131,11 @@ void Member::on_commit(const Commit& commit) {
   if (is_native()) return welcome();
   own_loss_.reset();
   ctx_.programs_since = ctx_.now.steady;
+  const bool has_key =
+      ctx_.id.runtime == api::RuntimeKind::kMpi || ctx_.id.runtime == api::RuntimeKind::kRay;
   start_processes(Placement{member_rank_, static_cast<int>(status.members.size()), status.attempt,
                             status.generation, commit.master_address, commit.master_port,
-                            commit.addresses,
-                            ctx_.id.runtime == api::RuntimeKind::kMpi ? commit.key : ""});
+                            commit.addresses, has_key ? commit.key : ""});
 }
 
 void Member::set_ready(bool is_ready) {

@@ -88,10 +88,13 @@ void Member::on_stop_gang(const StopGang& stop) {
   }
 }
 
-// One rank was enough. A foreign program may go on without it for ever.
+// One rank was enough, or all that count. A foreign program may go on without it for ever; of a
+// parameter server that is what was asked.
 void Member::end_if_others_have() {
-  if (!is_native() && !is_finished_ && !is_stopping())
-    begin_stop(api::kExitRetry, false, "the job has finished");
+  if (is_native() || is_finished_ || is_stopping()) return;
+  const bool is_server =
+      commit_ && ctx_.is_parameter_server(member_rank_, commit_->group.status.members.size());
+  begin_stop(is_server ? api::kExitDone : api::kExitRetry, false, "the job has finished");
 }
 
 void Member::end_as_victim(const std::string& why) {

@@ -96,7 +96,7 @@ struct Commit {  // the committed record, shown to each member
   std::string key;                     // hex; of this generation's data plane
   std::string load_uri;                // folder of the checkpoint to start from, "" = fresh
   int source_rank = -1;                // feeds the ranks that lack the base generation's state
-  std::vector<std::string> addresses;  // of every process, by rank; for TensorFlow and MPI alone
+  std::vector<std::string> addresses;  // of every process, by rank; for TensorFlow, MPI, Ray
 };
 struct Peers {
   std::vector<std::string> addresses;  // of every process, by rank

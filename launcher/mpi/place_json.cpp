@@ -13,21 +13,6 @@ namespace pawl::launcher::mpi {
 
 using nlohmann::json;
 
-namespace {
-
-std::string hex(const std::string& bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    const auto value = static_cast<unsigned char>(byte);
-    text += kDigits[value / 16];
-    text += kDigits[value % 16];
-  }
-  return text;
-}
-
-}  // namespace
-
 std::string encode_place(const Place& place) {
   return json{{"rank", place.rank},
               {"addresses", place.addresses},

@@ -18,6 +18,7 @@ struct Nonces {
 
 std::string make_nonce();
 std::string mac(std::string_view key, std::string_view text);
+std::string hex(std::string_view bytes);
 // Takes the same time wherever they differ.
 bool are_equal(std::string_view a, std::string_view b);
 

@@ -83,6 +83,14 @@ std::vector<CrdCase> create_cases() {
   }
   cases.push_back(create("config of Torch", changed(job, "/spec/runtime/config", {{"a", 1}})));
   cases.push_back(create("config of Native", changed(native, "/spec/runtime/config", {{"a", 1}})));
+  for (const char* kind : {"TensorFlow", "Torch", "Ray"}) {
+    for (const int servers : {-1, 0, 1, 2, 2048}) {
+      cases.push_back(
+          create(std::string(kind) + " with parameter servers " + std::to_string(servers),
+                 changed(changed(job, "/spec/replicas", 2), "/spec/runtime",
+                         {{"kind", kind}, {"parameterServers", servers}})));
+    }
+  }
   for (const json& value :
        {json(0), json(1), json(64), json(65), json("auto"), json("8"), json(-1)}) {
     cases.push_back(create("processesPerWorker " + value.dump(),
@@ -166,6 +174,11 @@ std::vector<CrdCase> update_cases() {
   const json processes = changed(job, "/spec/processesPerWorker", 2);
   const json saved = changed(job, "/spec/checkpoint", {{"uri", "file:///a"}});
   const json native = changed(job, "/spec/runtime/kind", "Native");
+  const auto servers = [&](int count) {
+    json runtime = {{"kind", "TensorFlow"}};
+    if (count > 0) runtime["parameterServers"] = count;
+    return changed(changed(job, "/spec/replicas", 3), "/spec/runtime", runtime);
+  };
   const json bare = without(native, "/spec", "template");
   std::vector<CrdCase> cases = {
       update("the image of a running job", job, image),
@@ -178,6 +191,12 @@ std::vector<CrdCase> update_cases() {
       update("processesPerWorker of a suspended job", suspend(job, true), suspend(processes, true)),
       update("processesPerWorker as its default", job,
              changed(job, "/spec/processesPerWorker", "auto")),
+      update("parameterServers", servers(0), servers(1)),
+      update("parameterServers of a suspended job", suspend(servers(0), true),
+             suspend(servers(1), true)),
+      update("parameterServers away", servers(1), servers(0)),
+      update("replicas down to the parameter servers", servers(1),
+             changed(servers(1), "/spec/replicas", 1)),
       update("runtime.kind", job, native),
       update("runtime.kind of a suspended job", suspend(job, true), suspend(native, true)),
       update("the runtime away", job, without(job, "/spec", "runtime")),

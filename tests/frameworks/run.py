@@ -1,9 +1,9 @@
-"""Programs of real frameworks, written as their users write them, under `pawl run`: run.py [torch] [jax] [tensorflow].
+"""Programs of real frameworks, written as their users write them, under `pawl run`: run.py [torch] [jax] [tensorflow] [ray].
 
 Two workers. When some steps are saved, one program is killed: all have to be started again, from those that stand by
 and at the step that was saved, nothing may be counted, and the weights at the end must have the bits of a run that
-nobody disturbed. The frameworks come from the package registry into virtual environments below the cache. The last
-line is "N passed, N failed".
+nobody disturbed. Of Ray, whose driver runs once, a node's own process is killed, and nobody stands by. The frameworks
+come from the package registry into virtual environments below the cache. The last line is "N passed, N failed".
 """
 
 import contextlib
@@ -20,11 +20,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PAWL = ROOT / "build" / "release" / "bin" / "pawl"
+PAWL = pathlib.Path(os.environ.get("PAWL_BIN", ROOT / "build" / "release" / "bin")) / "pawl"
 CACHE = pathlib.Path(os.environ.get("PAWL_CACHE", pathlib.Path.home() / ".cache" / "pawl")) / "frameworks"
 # (runtime.kind, packages)
 FRAMEWORKS = {"torch": ("Torch", ["torch", "numpy"]), "jax": ("JAX", ["jax[cpu]", "numpy"]),
-              "tensorflow": ("TensorFlow", ["tensorflow-cpu", "numpy"])}
+              "tensorflow": ("TensorFlow", ["tensorflow-cpu", "numpy"]), "ray": ("Ray", ["ray", "numpy"])}
 SECONDS = 240
 
 
@@ -42,16 +42,17 @@ class Run:
     """One job of two workers."""
 
     def __init__(self, name, folder, pause):
-        kind, packages = FRAMEWORKS[name]
+        self.kind, packages = FRAMEWORKS[name]
         self.folder = pathlib.Path(folder)
         self.script = HERE / f"{name}_train.py"
-        variables = {"STEP_SECONDS": pause, "PAWL_STANDBY_SECONDS": 2, "OMP_NUM_THREADS": 1, "TF_CPP_MIN_LOG_LEVEL": 2}
-        container = {"name": "worker", "image": "none", "command": [str(python_of(packages)), str(self.script)],
+        python = python_of(packages)
+        variables = {"PATH": f"{python.parent}:{os.environ['PATH']}", "STEP_SECONDS": pause, "PAWL_STANDBY_SECONDS": 2, "OMP_NUM_THREADS": 1, "TF_CPP_MIN_LOG_LEVEL": 2}
+        container = {"name": "worker", "image": "none", "command": [str(python), str(self.script)],
                      "env": [{"name": key, "value": str(value)} for key, value in variables.items()]}
         job = self.folder / "job.json"
         job.write_text(json.dumps({
             "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
-            "spec": {"replicas": 2, "runtime": {"kind": kind}, "checkpoint": {"uri": f"file://{self.folder}/saved"},
+            "spec": {"replicas": 2, "runtime": {"kind": self.kind}, "checkpoint": {"uri": f"file://{self.folder}/saved"},
                      "failurePolicy": {"maxRestarts": 0}, "template": {"spec": {"containers": [container]}}}}))
         self.output = open(self.folder / "out", "w+")
         self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder / "run"], stdout=self.output,
@@ -70,7 +71,8 @@ class Run:
     def program(self, slot):
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                is_ours = str(self.script).encode() in (path / "cmdline").read_bytes().split(b"\0")
+                is_ours = (path / "comm").read_text() == "raylet\n" if self.kind == "Ray" else \
+                    str(self.script).encode() in (path / "cmdline").read_bytes().split(b"\0")
                 environment = (path / "environ").read_bytes()
                 if is_ours and f"PAWL_SLOT={slot}".encode() in environment.split(b"\0") and \
                         str(self.folder).encode() in environment and (path / "comm").read_text() != "pawl-standby\n":
@@ -105,14 +107,15 @@ def check(name):
             contextlib.closing(Run(name, folder, 0.5)) as run:
         try:
             run.wait_for("saved state", lambda: (run.folder / "saved" / "state.npz").exists())
-            run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == 2)
+            standbys = 0 if run.kind == "Ray" else 2
+            run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == standbys)
             start = time.time()
             os.kill(run.program(1), signal.SIGKILL)
             run.wait_for("new start", lambda: len(re.findall(r"of 2 starts at step [1-9]", run.said())) == 2)
             again = time.time() - start
             if run.end() != expected:
                 raise AssertionError("other weights than of the run that nobody disturbed")
-            if run.said().count('"standby_taken"') != 2:
+            if run.said().count('"standby_taken"') != standbys:
                 raise AssertionError("who stood by was not taken")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{run.said()[-4000:]}\n{(run.folder / 'out').read_text()[-2000:]}") from None

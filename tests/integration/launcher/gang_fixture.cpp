@@ -115,10 +115,11 @@ void GangFixture::next_attempt() {
   write_pods();
 }
 
-void GangFixture::replace(int slot, const std::vector<std::string>& command) {
+void GangFixture::replace(int slot, const std::vector<std::string>& command,
+                          const std::map<std::string, std::string>& changes) {
   ++replaced_[slot];
   write_pods();
-  start(slot, command);
+  start(slot, command, changes);
 }
 
 void GangFixture::resize(int members, const std::vector<std::string>& command) {
@@ -178,6 +179,7 @@ void GangFixture::start(int slot, const std::vector<std::string>& command,
        .attempt = attempt_,
        .slot = slot,
        .processes = options_.processes,
+       .parameter_servers = options_.parameter_servers,
        .runtime = options_.runtime,
        .is_in_place = options_.is_program_in_place,
        .checkpoint = api::WorkerFacts::Checkpoint{.uri = "file://" + folder_ + "/checkpoints"}});

@@ -28,7 +28,8 @@ struct GangOptions {
   int report_seconds = 1;
   bool is_in_place = false;          // failurePolicy.strategy
   bool is_program_in_place = false;  // runtime.inPlace
-  int least = 0;                     // members with which the gang may go on; 0: all
+  int parameter_servers = 0;
+  int least = 0;  // members with which the gang may go on; 0: all
 };
 
 // Some steps.
@@ -52,7 +53,8 @@ class GangFixture {
   void delete_record();
   void next_attempt();
   // Another pod in this slot, in the same attempt. Wait for the one before first.
-  void replace(int slot, const std::vector<std::string>& command);
+  void replace(int slot, const std::vector<std::string>& command,
+               const std::map<std::string, std::string>& changes = {});
   // The gang is to have this many members; those that come are started.
   void resize(int members, const std::vector<std::string>& command);
 

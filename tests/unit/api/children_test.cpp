@@ -121,6 +121,8 @@ TEST_CASE("processes_per_worker: the number, else the GPUs of the worker, else 1
   object["spec"]["processesPerWorker"] = 3;
   CHECK(processes_per_worker(samples::observed(object)) == 1);
   CHECK(mpi_slots(samples::observed(object)) == 3);
+  object["spec"]["runtime"]["kind"] = "Ray";
+  CHECK(processes_per_worker(samples::observed(object)) == 1);
   object["spec"]["runtime"]["kind"] = "JAX";
   CHECK(processes_per_worker(samples::observed(object)) == 3);
   CHECK(processes_per_worker(samples::observed(samples::native_job())) == 1);

@@ -47,6 +47,15 @@ TEST_CASE("codec: decoding a TrainingJob applies the schema's defaults", "[api]"
   CHECK_FALSE(job->spec.checkpoint.has_value());
 }
 
+TEST_CASE("codec: the number of parameter servers is kept", "[api]") {
+  json object = samples::torch_job();
+  object["spec"]["runtime"] = {{"kind", "TensorFlow"}, {"parameterServers", 2}};
+  const Result<TrainingJob> job = decode_training_job(object);
+  REQUIRE(job.has_value());
+  CHECK(job->spec.parameter_servers == 2);
+  CHECK(decode_training_job(encode_training_job(*job))->spec == job->spec);
+}
+
 TEST_CASE("codec: auto reads as not set", "[api]") {
   json object = samples::native_job();
   object["spec"]["processesPerWorker"] = "auto";

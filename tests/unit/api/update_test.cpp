@@ -66,6 +66,19 @@ TEST_CASE("update: processesPerWorker is frozen too; its default is no change", 
   CHECK(validate_training_job_update(suspended(job, true), suspended(other, true)).empty());
 }
 
+TEST_CASE("update: so is the number of parameter servers", "[api]") {
+  json job = samples::torch_job();
+  job["spec"]["runtime"] = {{"kind", "TensorFlow"}};
+  job["spec"]["replicas"] = 3;
+  json other = job;
+  other["spec"]["runtime"]["parameterServers"] = 0;
+  CHECK(validate_training_job_update(job, other).empty());
+  other["spec"]["runtime"]["parameterServers"] = 1;
+  check_refused(job, other, "spec.runtime.parameterServers");
+  check_refused(other, job, "spec.runtime.parameterServers");
+  CHECK(validate_training_job_update(suspended(job, true), suspended(other, true)).empty());
+}
+
 TEST_CASE("update: runtime.kind and checkpoint.uri never change, not by leaving the block out",
           "[api]") {
   const json job = samples::native_job();

@@ -60,7 +60,26 @@ TEST_CASE("validate: types and ranges of our own fields",
        {"/spec/checkpoint", checkpoint({{"everySeconds", 0}}), "spec.checkpoint.everySeconds"},
        {"/spec/checkpoint", checkpoint({{"everySeconds", "1m"}}), "spec.checkpoint.everySeconds"},
        {"/spec/runtime", {{"kind", "torch"}}, "spec.runtime.kind"},
+       {"/spec/runtime", {{"parameterServers", -1}}, "spec.runtime.parameterServers"},
+       {"/spec/runtime", {{"parameterServers", 2048}}, "spec.runtime.parameterServers"},
        {"/spec/ttlSecondsAfterFinished", -1, "spec.ttlSecondsAfterFinished"}});
+}
+
+TEST_CASE("validate: parameter servers are TensorFlow's, and not all of the workers", "[api]") {
+  const auto said = [](const char* kind, int replicas, int servers) {
+    json job = samples::torch_job();
+    job["spec"]["runtime"] = {{"kind", kind}, {"parameterServers", servers}};
+    job["spec"]["replicas"] = replicas;
+    return join_errors(validate_training_job(job));
+  };
+  CHECK(said("TensorFlow", 4, 3) == "");
+  CHECK(said("Torch", 4, 0) == "");
+  for (const std::string& text : {said("TensorFlow", 4, 4), said("Torch", 4, 1)}) {
+    INFO(text);
+    CHECK(text.starts_with(
+        "spec.runtime.parameterServers: spec.runtime.parameterServers needs spec.runtime.kind "
+        "TensorFlow, and must be below spec.replicas"));
+  }
 }
 
 TEST_CASE("validate: unknown fields are found at every depth", "[api]") {
@@ -240,6 +259,9 @@ TEST_CASE("validate: which programs can stay when their gang changes", "[api]") 
   CHECK(validate_training_job(job).empty());
   check_refused(job, {{"/spec/runtime/kind", "MPI", "spec.runtime.inPlace"},
                       {"/spec/runtime/kind", "Native", "spec.runtime.inPlace"},
+                      {"/spec/runtime",
+                       {{"kind", "TensorFlow"}, {"inPlace", true}, {"parameterServers", 1}},
+                       "spec.runtime.inPlace"},
                       {"/spec/runtime/inPlace", false, "spec.elastic"},
                       {"/spec/runtime/inPlace", "yes", "spec.runtime.inPlace"}});
 }

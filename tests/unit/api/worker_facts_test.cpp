@@ -35,6 +35,9 @@ TEST_CASE("worker_facts: what was encoded is decoded", "[api]") {
   in_place["inPlace"] = true;
   CHECK(decode_worker_facts(in_place.dump())->is_in_place);
   CHECK(parse_json(encode_worker_facts(*decode_worker_facts(in_place.dump()))) == in_place);
+  json more = good();
+  more.merge_patch({{"runtime", "Ray"}, {"cpus", 8}, {"gpus", 2}, {"parameterServers", 3}});
+  CHECK(parse_json(encode_worker_facts(*decode_worker_facts(more.dump()))) == more);
 }
 
 TEST_CASE("worker_facts: what is wrong is named", "[api]") {
@@ -50,8 +53,11 @@ TEST_CASE("worker_facts: what is wrong is named", "[api]") {
       {{{"slot", "many"}}, "PAWL_WORKER.slot: must be"},
       {{{"processes", 65}}, "PAWL_WORKER.processes: must be from 1 to 64"},
       {{{"slots", 0}}, "PAWL_WORKER.slots: must be from 1 to 64"},
+      {{{"cpus", -1}}, "PAWL_WORKER.cpus: must be from 0 to 64"},
+      {{{"gpus", 65}}, "PAWL_WORKER.gpus: must be from 0 to 64"},
+      {{{"parameterServers", 2048}}, "PAWL_WORKER.parameterServers: must be from 0 to 2047"},
       {{{"runtime", "Magic"}},
-       "PAWL_WORKER.runtime: must be Native, Torch, TensorFlow, JAX, MPI or Custom"},
+       "PAWL_WORKER.runtime: must be Native, Torch, TensorFlow, JAX, MPI, Ray or Custom"},
       {{{"checkpoint", {{"keep", 0}}}}, "PAWL_WORKER.checkpoint.keep: must be 1 or more"},
       {{{"checkpoint", {{"uri", nullptr}}}}, "PAWL_WORKER.checkpoint.uri: must be set"}};
   for (const Row& row : rows) {

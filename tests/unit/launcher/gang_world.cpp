@@ -37,6 +37,7 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
                                             .slot = slot,
                                             .runtime = options.runtime,
                                             .processes = options.processes,
+                                            .parameter_servers = options.parameter_servers,
                                             .host = "10.0.0." + std::to_string(index),
                                             .address = node.address,
                                             .fingerprint = "print-" + std::to_string(index),

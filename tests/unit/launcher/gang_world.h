@@ -21,7 +21,8 @@ struct WorldOptions {
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   bool has_checkpoints = true;
   bool is_in_place = true;
-  int least = 0;     // members without which the gang waits; 0: all
+  int least = 0;  // members without which the gang waits; 0: all
+  int parameter_servers = 0;
   int shortage = 0;  // seconds after which it begins with as many; 0: never
 };
 

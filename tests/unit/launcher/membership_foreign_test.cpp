@@ -235,27 +235,6 @@ TEST_CASE("foreign: all processes of a worker are started again with the one tha
   CHECK(world.status().failures[0].rank == 3);
 }
 
-TEST_CASE("foreign: TensorFlow's processes are told of each other", "[launcher]") {
-  GangWorld world({.launchers = 2, .processes = 2, .runtime = api::RuntimeKind::kTensorFlow});
-  world.run_to_training();
-  REQUIRE(world.node(1).placement.has_value());
-  CHECK(world.node(1).placement->addresses ==
-        std::vector<std::string>{"10.0.0.0:29500", "10.0.0.0:29501", "10.0.0.1:29500",
-                                 "10.0.0.1:29501"});
-}
-
-TEST_CASE("foreign: MPI's programs are told where the others listen, and what only they know",
-          "[launcher]") {
-  GangWorld world({.launchers = 2, .processes = 1, .runtime = api::RuntimeKind::kMpi});
-  world.run_to_training();
-  REQUIRE(world.node(0).placement.has_value());
-  REQUIRE(world.node(1).placement.has_value());
-  CHECK(world.node(0).placement->addresses ==
-        std::vector<std::string>{"10.0.0.0:29500", "10.0.0.1:29500"});
-  CHECK_FALSE(world.node(0).placement->key.empty());
-  CHECK(world.node(0).placement->key == world.node(1).placement->key);
-}
-
 TEST_CASE("foreign: exit 75 blames nobody", "[launcher]") {
   GangWorld world = running();
   world.exit_process(1, api::kExitRetry);

@@ -1,6 +1,7 @@
-// Programs of other frameworks that say more to their launcher than their exit code: what comes of
-// it.
+// Programs of other frameworks that say more to their launcher than their exit code, or are told
+// more than their rank: what comes of it.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 #include <csignal>
 
@@ -58,4 +59,46 @@ TEST_CASE("foreign: one that says where it is, and hangs, is named, and all are 
   REQUIRE(world.status().failures.size() == 1);
   CHECK(world.status().failures[0].cause == "Hang");
   CHECK(world.status().failures[0].message.find("in phase forward of step 7") != std::string::npos);
+}
+
+TEST_CASE("foreign: TensorFlow's processes are told of each other", "[launcher]") {
+  GangWorld world({.launchers = 2, .processes = 2, .runtime = api::RuntimeKind::kTensorFlow});
+  world.run_to_training();
+  REQUIRE(world.node(1).placement.has_value());
+  CHECK(world.node(1).placement->addresses ==
+        std::vector<std::string>{"10.0.0.0:29500", "10.0.0.0:29501", "10.0.0.1:29500",
+                                 "10.0.0.1:29501"});
+}
+
+TEST_CASE(
+    "foreign: MPI's and Ray's programs are told where the others listen, and what only they know",
+    "[launcher]") {
+  const auto runtime = GENERATE(api::RuntimeKind::kMpi, api::RuntimeKind::kRay);
+  GangWorld world({.launchers = 2, .processes = 1, .runtime = runtime});
+  world.run_to_training();
+  REQUIRE(world.node(0).placement.has_value());
+  REQUIRE(world.node(1).placement.has_value());
+  CHECK(world.node(0).placement->addresses ==
+        std::vector<std::string>{"10.0.0.0:29500", "10.0.0.1:29500"});
+  CHECK_FALSE(world.node(0).placement->key.empty());
+  CHECK(world.node(0).placement->key == world.node(1).placement->key);
+}
+
+TEST_CASE("foreign: parameter servers are not waited for, and end well with the others",
+          "[launcher]") {
+  GangWorld world({.launchers = 3,
+                   .runtime = api::RuntimeKind::kTensorFlow,
+                   .has_checkpoints = false,
+                   .parameter_servers = 1});
+  world.run_to_training();
+  world.exit_process(1, 0);
+  world.pass(200ms);
+  CHECK_FALSE(world.status().is_finished);
+  world.exit_process(0, 0);
+  world.pass(200ms);
+  CHECK(world.status().is_finished);
+  CHECK(world.node(2).was_stopped);
+  world.obey_stops(128 + SIGTERM);
+  world.pass(200ms);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(world.node(i).exit_code == api::kExitDone);
 }

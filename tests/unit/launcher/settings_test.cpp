@@ -141,6 +141,28 @@ TEST_CASE("process_env: JAX finds its coordinator, TensorFlow all workers", "[la
   CHECK_FALSE(env.contains("JAX_PROCESS_ID"));
 }
 
+TEST_CASE("process_env: TensorFlow's parameter servers are the last workers, beside one chief",
+          "[launcher][C7]") {
+  Settings settings = read_settings(good_env(), {"x"}).value();
+  settings.worker.runtime = api::RuntimeKind::kTensorFlow;
+  settings.worker.processes = 1;
+  settings.worker.parameter_servers = 2;
+  const std::string cluster =
+      R"({"cluster":{"chief":["a:1"],"ps":["d:4","e:5"],"worker":["b:2","c:3"]},"task":)";
+  const std::string tasks[] = {R"({"index":0,"type":"chief"}})", R"({"index":0,"type":"worker"}})",
+                               R"({"index":1,"type":"worker"}})", R"({"index":0,"type":"ps"}})",
+                               R"({"index":1,"type":"ps"}})"};
+  for (int rank = 0; rank < 5; ++rank) {
+    const membership::Placement at{.member_rank = rank,
+                                   .members = 5,
+                                   .attempt = 1,
+                                   .generation = 1,
+                                   .addresses = {"a:1", "b:2", "c:3", "d:4", "e:5"}};
+    CHECK(process_env(settings, {.placement = at}).at("TF_CONFIG") ==
+          cluster + tasks[static_cast<std::size_t>(rank)]);
+  }
+}
+
 TEST_CASE("process_env: the user's own choice of threads stands, a native process has no rank yet",
           "[launcher]") {
   auto variables = good_env();
