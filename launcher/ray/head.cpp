@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kAnswerMax{5000}, kHangUpMax{6000};
 constexpr std::chrono::milliseconds kToldMax{2000}, kHeardMax{60'000};
 constexpr std::chrono::milliseconds kDriverGrace{2000}, kHeadGrace{3000};
 // For who is to blame to be heard of first; then the launcher ends us.
-constexpr std::chrono::milliseconds kBlameWait{1000};
+constexpr std::chrono::milliseconds kHeadBlameWait{1000};
 
 // Ray's sockets lie in it, whose paths may have 107 bytes, of which Ray takes some 65.
 Result<std::string> make_session_folder(const std::map<std::string, std::string>& env) {
@@ -87,7 +87,7 @@ int Head::run() {
   if (ray_) ray_->end(kHeadGrace);
   wait_for(kHeadGrace + kHeadGrace,
            [this] { return !(ray_ && ray_->is_running()) && !(driver_ && driver_->is_running()); });
-  if (*code_ == api::kExitRetry) wait_for(kBlameWait, [this] { return was_told_; });
+  if (*code_ == api::kExitRetry) wait_for(kHeadBlameWait, [this] { return was_told_; });
   return *code_;
 }
 

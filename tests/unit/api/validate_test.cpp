@@ -1,5 +1,6 @@
 #include <catch2/catch_test_macros.hpp>
 
+#include "common/api/codec.h"
 #include "common/api/validate.h"
 #include "samples.h"
 
@@ -254,7 +255,7 @@ TEST_CASE("validate: which programs can stay when their gang changes", "[api]") 
   job["spec"]["runtime"]["inPlace"] = true;
   CHECK(validate_training_job(job).empty());
   CHECK(decode_training_job(job)->spec.is_in_place);
-  CHECK(encode(*decode_training_job(job))["spec"]["runtime"]["inPlace"] == true);
+  CHECK(encode_training_job(*decode_training_job(job))["spec"]["runtime"]["inPlace"] == true);
   job["spec"]["elastic"] = json::object();
   CHECK(validate_training_job(job).empty());
   check_refused(job, {{"/spec/runtime/kind", "MPI", "spec.runtime.inPlace"},

@@ -13,7 +13,7 @@ using Counts = std::map<std::string, int>;
 
 namespace {
 
-constexpr int kKilled = 9;
+constexpr int kKill = 9;
 
 SteadyPoint at(std::chrono::seconds time) { return SteadyPoint{} + time; }
 
@@ -110,7 +110,7 @@ TEST_CASE("tally: a recovery in place is counted with its commit", "[launcher][I
   GangWorld world = GangWorld::training();
   world.pass(5s);
   world.report(20);
-  world.exit_process(2, 128 + kKilled, kKilled);
+  world.exit_process(2, 128 + kKill, kKill);
   const std::size_t writes = world.writes.size();
   SECTION("and once where the reply is lost") { world.lose_replies = 1; }
   SECTION("") {}
