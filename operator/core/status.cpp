@@ -12,7 +12,7 @@ namespace {
 
 using namespace api;
 
-constexpr std::chrono::milliseconds kStartingEvery{10'000};
+constexpr std::chrono::milliseconds kStartingEvery{5'000}, kStartingCountsEvery{10'000};
 
 // At most `bytes_max` bytes, never half a character.
 void clip(std::string& text, std::size_t bytes_max) {
@@ -78,10 +78,11 @@ TimePoint due_time(const Pass& pass, Difference difference) {
   if (difference == Difference::kMeaning || !pass.seen.status_written_at) return pass.now_exact;
   const TimePoint last = *pass.seen.status_written_at;
   if (difference != Difference::kNumbers) return last + pass.policy.message_every;
+  if (pass.next.phase != phase::kStarting) return last + pass.policy.numbers_every;
   // Most gangs start within this time, and their counts are worth no write on the way.
-  const std::chrono::milliseconds least =
-      pass.next.phase == phase::kStarting ? kStartingEvery : std::chrono::milliseconds{0};
-  return last + std::max(least, pass.policy.numbers_every);
+  const bool has_reason = pass.next.reason != pass.job.status.reason;
+  return last +
+         std::max(has_reason ? kStartingEvery : kStartingCountsEvery, pass.policy.numbers_every);
 }
 
 // One that fails between others is the next one's business; a run of them is the user's.
