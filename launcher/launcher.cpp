@@ -199,6 +199,7 @@ Identity Launcher::identity(const Timings&) const {
       .runtime = settings_.worker.runtime,
       .is_in_place = settings_.worker.is_in_place,
       .processes = settings_.worker.processes,
+      .parameter_servers = settings_.worker.parameter_servers,
       .host = settings_.pod_ip,
       .address = os::join_host_port(settings_.pod_ip, hub_->port()),
       .fingerprint = hub_->fingerprint(),
