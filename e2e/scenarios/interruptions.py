@@ -8,7 +8,7 @@ import threading
 import time
 
 from lib import install, running
-from lib.kube import ROOT, kubectl, until
+from lib.kube import ROOT, get, kubectl, until
 from lib.running import pods_on, reasons, record_of
 
 ALONE = True  # nodes are everybody's

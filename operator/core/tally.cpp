@@ -61,8 +61,7 @@ std::int64_t running_seconds(const Pass& pass) {
   return std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(time).count(), 0);
 }
 
-// What a gang leaves open that has ended. Of one that tells nothing its start may not have been
-// seen in time.
+// What is open of a gang that has trained. Of one that tells nothing its start may be seen late.
 void close_gang(Pass& pass) {
   Goodput& goodput = pass.next.goodput;
   if (is_silent(pass)) {
@@ -97,7 +96,7 @@ void add_own_time(Pass& pass) {
     if (!is_stopped(before)) close_gang(pass);
     goodput.losing.clear();
   } else if (has_trained(pass) && !goodput.losing.empty()) {
-    close(pass, goodput.losing);
+    close_gang(pass);
     goodput.losing.clear();
   }
 }
