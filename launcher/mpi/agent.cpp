@@ -61,7 +61,20 @@ int Agent::run() {
     poller_->run_once(kTurn);
     on_tick();
   }
+  hang_up();
+  // Rank 0's worker may have the reason: whoever has none to tell ends after the one that has, for
+  // its end is what the gang's other programs are ended for.
+  const SteadyPoint until = clock_.steady_now() + kBlameWait;
+  while (*code_ == api::kExitRetry && !was_told_ && clock_.steady_now() < until)
+    poller_->run_once(kTurn);
   return *code_;
+}
+
+void Agent::hang_up() {
+  for (const auto& [id, caller] : callers_) {
+    if (!caller.is_lost) poller_->remove(caller.wire.fd());
+  }
+  callers_.clear();
 }
 
 void Agent::accept_all() {
@@ -170,6 +183,7 @@ void Agent::on_signal(int signal) {
   if (signal == SIGCHLD) return reap();
   // mpirun is told the same, and ends its daemons in order; the other signals are for it to pass.
   const bool is_end = signal == SIGTERM || signal == SIGINT;
+  was_told_ = was_told_ || is_end;
   const bool has_job =
       std::ranges::any_of(callers_, [](const auto& entry) { return entry.second.is_job; });
   if (is_end && !has_job) return finish(api::kExitRetry, "told to terminate");

@@ -58,6 +58,7 @@ class Agent {
   void end_command(Command& command);
   void drop(Id id, const std::string& why);
   void on_tick();
+  void hang_up();
   void finish(int code, const std::string& why);
   int verdict() const;
   bool is_running_any() const;
@@ -73,7 +74,8 @@ class Agent {
   std::int64_t oom_kills_;
   int own_code_ = 0;                   // of a command that something here has killed
   std::optional<SteadyPoint> end_at_;  // told to terminate, while mpirun may still end it in order
-  std::optional<int> code_;            // ending
+  bool was_told_ = false;
+  std::optional<int> code_;  // ending
 };
 
 // The whole of it, from main(): reads its place from the environment.

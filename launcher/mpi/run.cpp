@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurnMax{100}, kDialAgain{50}, kDialOne{3000};
 constexpr std::chrono::milliseconds kAnswerMax{1000}, kHangUpMax{6000};
+constexpr std::chrono::milliseconds kBlameTurn{20};
 constexpr std::chrono::milliseconds kToldMax{2000}, kHeardMax{60'000};
 constexpr int kKilledBase = 128;
 
@@ -81,6 +82,10 @@ int Run::run() {
   std::vector<int> codes(agents_.size(), *code_ == 0 ? api::kExitDone : api::kExitRetry);
   const int code = *code_ == 0 ? api::kExitDone : judge(codes);
   tell_end(codes, "the command on rank 0's worker ended with code " + std::to_string(*code_));
+  // The worker that has the reason ends first (Agent::run).
+  const SteadyPoint until = clock_.steady_now() + kBlameWait;
+  while (code == api::kExitRetry && !was_told_ && clock_.steady_now() < until)
+    poller_->run_once(kBlameTurn);
   return code;
 }
 
