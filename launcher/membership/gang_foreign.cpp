@@ -67,7 +67,8 @@ void Gang::note_programs_start() {
                 std::to_string(time.count()) + " ms after the one before it was broken");
 }
 
-// All are at rest. Where nothing was lost, what may have been has a moment to be heard of.
+// All are at rest. Where nothing was lost, what may have been has a moment to be heard of. Of a
+// gang that does not go on in place a loss that explains the ends has ended it already.
 bool Gang::is_judging() {
   if (is_explained_ && !is_mutant(Mutant::kI37VictimBlamed)) {
     program_ends_.clear();
@@ -76,11 +77,14 @@ bool Gang::is_judging() {
       return failure.cause == "Victim" && failure.generation >= generation_;
     });
   }
-  if (program_ends_.empty()) return false;
+  const bool goes_on = ctx_.keeps_processes() || ctx_.record->spec.is_in_place;
+  if (program_ends_.empty() && goes_on) return false;
   const bool has_peers = members_.size() * static_cast<std::size_t>(ctx_.id.processes) > 1;
   if (has_peers && broken_since_ && ctx_.now.steady < *broken_since_ + ctx_.timings.culprit_wait)
     return true;
-  const std::string why = program_ends_.front().pod + ": " + program_ends_.front().message;
+  const std::string why = program_ends_.empty()
+                              ? reform_why_
+                              : program_ends_.front().pod + ": " + program_ends_.front().message;
   blame_program();
   end(StopReason::kFailed, false, why);
   return true;

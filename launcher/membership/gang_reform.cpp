@@ -11,7 +11,8 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
   joiner.ready.reset();
   joiner.parked.reset();  // of what it reported, a part is gone
   // The failure policy may have been edited since its launcher looked.
-  if (!ctx_.record->spec.is_in_place) return fail_gang(failure);
+  const bool is_judged = !ctx_.keeps_processes() && !was_killed(failure);
+  if (!ctx_.record->spec.is_in_place && !is_judged) return fail_gang(failure);
   if (!ctx_.keeps_processes()) return on_program_lost(failure);
   remember(failure);
   if (stage_ != Stage::kRunning && stage_ != Stage::kReforming) return;

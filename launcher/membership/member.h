@@ -101,6 +101,7 @@ class Member {
   // The gang may go on without this launcher: another one may take its place.
   bool is_replaceable() const;
   void end_as_victim(const std::string& why);
+  void forget_own_loss();
   void tell_victim(const std::string& why);
   void tell_left(const char* cause, const std::string& why);
   void fail_own(const ProcessExited& exited);

@@ -81,11 +81,14 @@ void Member::on_stop_gang(const StopGang& stop) {
     case StopReason::kStale:
       return begin_stop(api::kExitRetry, false, stop.why);
     case StopReason::kFailed:
-      // What the loss of a peer did to a foreign program is no failure of it.
-      if (!is_native() && own_loss_ && !stop.is_program_blamed && !was_killed(*own_loss_))
-        own_loss_.reset();
+      if (!stop.is_program_blamed) forget_own_loss();
       return end_as_victim(stop.why);
   }
+}
+
+// What the loss of a peer did to a foreign program is no failure of it.
+void Member::forget_own_loss() {
+  if (!is_native() && own_loss_ && !was_killed(*own_loss_)) own_loss_.reset();
 }
 
 // One rank was enough, or all that count. A foreign program may go on without it for ever; of a
@@ -220,8 +223,10 @@ void Member::decide() {
     is_through_ = true;
     return;
   }
-  if (loss && commit_ && !is_replaceable())
+  if (loss && commit_ && !is_replaceable()) {
+    forget_own_loss();
     return end_as_victim("lost the leading launcher: " + *loss);
+  }
   if (loss) {  // the record will say who leads, or that another pod has this one's place
     ctx_.note("leader_lost", *loss, true);
     ctx_.act(WatchRecord{true});

@@ -106,12 +106,14 @@ void Member::tell_parked() {
 // code of its own is the failure policy's to judge, and so is every end that the policy names.
 // Where memory is short another one is killed as well: the operator makes the micro-batch smaller.
 // A program of another framework ends with a code of its own when a peer is lost, too: the leader
-// tells the two apart.
+// tells the two apart, also in a gang that ends either way.
 bool Member::can_outlive(const ProcessExited& exited) const {
   const bool may_be_a_victim =
       is_native() ? exited.signal != 0 : exited.exit_code != api::kExitFatal;
-  return may_be_a_victim && !exited.is_out_of_memory && standing_.entered() > 0 && !is_stopping() &&
-         !is_finished_ && ctx_.record && ctx_.record->spec.is_in_place;
+  const bool may_go_on = !exited.is_out_of_memory && standing_.entered() > 0 && !is_stopping() &&
+                         !is_finished_ && ctx_.record;
+  const bool is_judged = !is_native() && !was_killed(failure_of(exited));
+  return may_be_a_victim && may_go_on && (is_judged || ctx_.record->spec.is_in_place);
 }
 
 void Member::outlive(const ProcessExited& exited) {

@@ -245,7 +245,7 @@ void Oracles::i35_gang_is_large_enough(const local::Change& change) {
 void Oracles::i37_no_victim_is_named(const local::Change& change) {
   if (change.is_deletion) return;
   const auto group = api::decode_worker_group(*change.after);
-  if (!group || !group->spec.is_in_place) return;
+  if (!group) return;
   const std::string job = text_at_pointer(*change.after, "/metadata/ownerReferences/0/uid");
   for (const api::Failure& failure : group->status.failures) {
     const bool is_own =

@@ -102,3 +102,59 @@ TEST_CASE("foreign: parameter servers are not waited for, and end well with the 
   world.pass(200ms);
   for (std::size_t i = 0; i < 3; ++i) CHECK(world.node(i).exit_code == api::kExitDone);
 }
+
+TEST_CASE("foreign: a gang that ends with every loss blames no victim either", "[launcher][I37]") {
+  GangWorld world = two_scripts();
+  world.edit_spec(
+      [](api::WorkerGroupSpec& spec) { spec.is_in_place = spec.has_successors = false; });
+  SECTION("a machine is silent, and its peer's program fails before that is seen") {
+    world.nodes[1].is_frozen = true;
+    world.exit_process(0, 128 + SIGABRT, SIGABRT);
+    world.obey_stops(128 + SIGTERM);
+    world.pass(15s);
+    REQUIRE(world.status().failures.size() == 1);
+    CHECK(world.status().failures[0].pod == "pod-1");
+    CHECK(api::is_silence(world.status().failures[0]));
+    CHECK(world.node(0).exit_code == api::kExitRetry);
+    REQUIRE(world.node(0).terminations.size() == 1);
+    CHECK(world.node(0).terminations[0].cause == "Victim");
+  }
+  SECTION("the leader's machine is silent") {
+    world.nodes[0].is_frozen = true;
+    world.exit_process(1, 1);
+    world.obey_stops(128 + SIGTERM);
+    world.pass(15s);
+    CHECK(world.status().failures.empty());
+    CHECK(world.node(1).exit_code == api::kExitRetry);
+    REQUIRE(world.node(1).terminations.size() == 1);
+    CHECK(world.node(1).terminations[0].cause == "Victim");
+  }
+  SECTION("a peer was killed") {
+    world.exit_process(0, 1);
+    world.exit_process(1, 128 + SIGKILL, SIGKILL);
+    world.obey_stops(128 + SIGTERM);
+    world.pass(15s);
+    REQUIRE(world.status().failures.size() == 1);
+    CHECK(world.status().failures[0].pod == "pod-1");
+    CHECK(world.node(0).exit_code == api::kExitRetry);
+  }
+  SECTION("nothing else happened") {
+    world.exit_process(0, 3);
+    world.obey_stops(128 + SIGTERM);
+    world.pass(500ms);
+    CHECK_FALSE(world.node(0).exit_code.has_value());  // a loss may yet be heard of
+    world.pass(15s);
+    REQUIRE(world.status().failures.size() == 1);
+    CHECK(world.status().failures[0].exit_code == 3);
+    CHECK(world.node(0).exit_code == 3);
+    CHECK(world.node(1).exit_code == api::kExitRetry);
+  }
+  SECTION("exit 75 alone blames nobody") {
+    world.exit_process(0, api::kExitRetry);
+    world.obey_stops(128 + SIGTERM);
+    world.pass(15s);
+    CHECK(world.node(0).exit_code == api::kExitRetry);
+    CHECK(world.node(1).exit_code == api::kExitRetry);
+  }
+  CHECK(world.status().generation == 1);
+}
