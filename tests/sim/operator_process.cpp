@@ -50,12 +50,20 @@ void OperatorProcess::Process::make_loop() {
       loop_options(owner.knobs_));
   if (loop) next->follow(*loop);
   loop = std::move(next);
+  if (owner.on_group) owner.on_group(nullptr);
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
     kube::InformerOptions options = controller::informer_options(kind, "");
     if (owner.knobs_.small_pages) options.page_size = 1;
-    reflectors.push_back(std::make_unique<Reflector>(
-        owner.engine_, link, std::move(options),
-        owner.guarded(controller::informer_events(kind, owner.log_, inbox))));
+    kube::InformerEvents events = controller::informer_events(kind, owner.log_, inbox);
+    if (kind == Kind::kGroup) {
+      events.on_upsert = [&to = owner.on_group,
+                          next = std::move(events.on_upsert)](const auto& object) {
+        if (to) to(&object);
+        next(object);
+      };
+    }
+    reflectors.push_back(std::make_unique<Reflector>(owner.engine_, link, std::move(options),
+                                                     owner.guarded(std::move(events))));
   }
 }
 

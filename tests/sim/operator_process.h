@@ -39,6 +39,8 @@ class OperatorProcess {
   std::function<void(Link&)> on_start;
   // A view went back in time.
   std::function<void(const std::string& why)> on_view_back;
+  // Its view of the records: each as it comes to know of it; null: it begins to look anew.
+  std::function<void(const nlohmann::json* group)> on_group;
   // Before each request of the controller.
   std::function<void(const kube::HttpRequest&)> on_send;
 

@@ -31,6 +31,9 @@ class Oracles final : public ApiObserver {
 
   void on_request(Actor actor, const kube::HttpRequest& request) override;
   void on_change(Actor actor, const local::Change& change) override;
+  // What an operator's view shows of a record, and that it begins anew. `who` is only compared.
+  void see_group(const void* who, const nlohmann::json& group);
+  void forget_view(const void* who) { sights_[who].clear(); }
   const std::optional<Failure>& failure() const { return failure_; }
   void fail(const std::string& oracle, const std::string& message);
   std::uint64_t operator_writes() const { return operator_writes_; }
@@ -78,6 +81,7 @@ class Oracles final : public ApiObserver {
   // oracles_tally.cpp
   void i38_commits_are_counted(const local::Change& change);
   void i38_recoveries_are_told(const JobWrite& write);
+  void i38_what_was_seen_is_told(const JobWrite& write);
   void i39_time_is_accounted(const JobWrite& write);
   void i39_steps_are_productive(const JobWrite& write);
 
@@ -139,7 +143,13 @@ class Oracles final : public ApiObserver {
   int requests_this_minute_ = 0;
   std::map<std::string, int> status_writes_;  // of the operator in this minute, by job
   std::size_t checked_publications_ = 0;
-  std::map<std::string, std::vector<milliseconds>> reformed_;  // by UID of the job
+  std::map<std::string, int> reformed_;  // by UID of the job
+  struct Sight {
+    milliseconds since{0};
+    api::Tally tally;
+  };
+  // By operator (also while it is away, with what it may have sent) and UID of the job.
+  std::map<const void*, std::map<std::string, std::vector<Sight>>> sights_;
 };
 
 bool is_owned_by(const nlohmann::json& object, const std::string& uid);

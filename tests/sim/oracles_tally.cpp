@@ -32,6 +32,14 @@ int total(const api::Recoveries& recoveries) { return recoveries.in_place + reco
 
 std::string in_seconds(seconds time) { return std::to_string(time.count()) + " s"; }
 
+bool is_in(const api::Tally& tally, const api::TrainingJobStatus& status) {
+  api::Recoveries recoveries = status.recoveries;
+  raise(recoveries, tally.recoveries);
+  return recoveries == status.recoveries &&
+         shrunken(tally.time.lost_by_cause, status.goodput.lost_by_cause).empty() &&
+         tally.time.productive_seconds <= status.goodput.productive_seconds;
+}
+
 bool has_ended(const api::TrainingJob& job) {
   return is_true(job, api::condition::kComplete) || is_true(job, api::condition::kFailed);
 }
@@ -53,7 +61,7 @@ void Oracles::i38_commits_are_counted(const local::Change& change) {
   const bool goes_on = is_commit && old_status.generation > 0 && !old_status.lineage.empty() &&
                        old_status.lineage.back().attempt == status.attempt;
   const std::string uid = text_at_pointer(*change.after, "/metadata/ownerReferences/0/uid");
-  if (goes_on) reformed_[uid].push_back(engine_.elapsed());
+  if (goes_on) ++reformed_[uid];
   if (is_touched(truth_.jobs[uid])) return;
   if (more != (goes_on ? 1 : 0))
     fail("I38", "generation " + std::to_string(status.generation) + " counts " +
@@ -72,11 +80,35 @@ void Oracles::i38_recoveries_are_told(const JobWrite& write) {
   if (is_touched(write.truth)) return;
   if (after.in_place < before.in_place || after.resizes < before.resizes)
     fail("I38", "recoveries went back");
-  // Not from below: they are told with what is written anyway, from a view that may be behind.
-  const std::vector<milliseconds>& known = reformed_[write.after.meta.uid];
-  if (std::cmp_greater(total(after), known.size()))
-    fail("I38",
-         std::to_string(total(after)) + " recoveries are told, of " + std::to_string(known.size()));
+  const int known = reformed_[write.after.meta.uid];
+  if (total(after) > known)
+    fail("I38", std::to_string(total(after)) + " recoveries are told, of " + std::to_string(known));
+  i38_what_was_seen_is_told(write);
+}
+
+void Oracles::see_group(const void* who, const nlohmann::json& group) {
+  const auto seen = api::decode_worker_group(group);
+  if (!seen) return;
+  sights_[who][text_at_pointer(group, "/metadata/ownerReferences/0/uid")].push_back(
+      Sight{engine_.elapsed(), seen->status.tally});
+}
+
+// What the operator has seen of the gang's own counts is in whatever it writes: by all that may
+// have written, this long ago, so that it can have decided on nothing before. (What it has not seen
+// when it writes that the job is over, is told by nobody: no write waits for counts.)
+void Oracles::i38_what_was_seen_is_told(const JobWrite& write) {
+  const milliseconds latest = engine_.elapsed() - seconds{60} - truth_.blind;
+  const api::TrainingJobStatus& status = write.after.status;
+  const std::string& uid = write.after.meta.uid;
+  const bool is_told = std::ranges::any_of(sights_, [&](const auto& view) {
+    const auto found = view.second.find(uid);
+    if (found == view.second.end()) return true;
+    return std::ranges::all_of(found->second, [&](const Sight& sight) {
+      return sight.since > latest || is_in(sight.tally, status);
+    });
+  });
+  if (!is_told && !has_ended(write.before))
+    fail("I38", "counts of the record are not told that were seen a minute ago");
 }
 
 void Oracles::i39_time_is_accounted(const JobWrite& write) {

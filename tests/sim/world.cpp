@@ -32,6 +32,9 @@ World::World(std::uint64_t seed, Knobs drawn, bool is_recording)
   for (OperatorProcess* one : operators()) {
     one->signals = [this]() -> const core::NodeSignals& { return nodes.signals(); };
     one->on_view_back = [this](const std::string& why) { oracles.fail("O3", why); };
+    one->on_group = [this, one](const nlohmann::json* group) {
+      group == nullptr ? oracles.forget_view(one) : oracles.see_group(one, *group);
+    };
     one->on_send = [this, one](const kube::HttpRequest& request) { check_leader(*one, request); };
   }
 }
