@@ -68,8 +68,11 @@ def summary(figures, size):
                 result[f"ratio_pawl_to_{name}"] = compare.ratios(figures, "pawl", name)
             result[f"rss_mib_{name}"] = round(compare.median(figures[name], "rss_mib"), 1)
     if figures.get("bare") and figures.get("pawl"):
-        result["requests_beyond_bare_per_job"] = compare.beyond_bare(figures, size.jobs)
-        result["requests_excess"] = compare.check_requests(result["requests_beyond_bare_per_job"])
+        extra = result["requests_beyond_bare_per_job"] = compare.beyond(figures, size.jobs, "bare")
+        extra_same = compare.beyond(figures, size.jobs, "bare_same") if figures.get("bare_same") else None
+        if extra_same is not None:
+            result["requests_beyond_bare_same_per_job"] = extra_same
+        result["requests_excess"] = compare.check_requests(extra, extra_same)
     result["versions"] = {name: contender.version for name, contender in contenders.ALL.items() if contender.version}
     result["versions"].update(kubernetes="1.34.4", kwok="0.7.0")
     return result
