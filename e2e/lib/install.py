@@ -8,7 +8,7 @@ import time
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from lib.kube import CLUSTER, ROOT, cluster, kubectl, run
+from lib.kube import CLUSTER, ROOT, cluster, run
 
 sys.path.insert(0, str(CLUSTER.parent))
 import layout  # noqa: E402

@@ -18,6 +18,15 @@ def start(name, namespace, steps, replicas=2, least=None):
     return job
 
 
+ENDLESS = 200_000  # steps; for scenarios that end with the gang at work
+
+
+def goes_on(job, record):
+    """The job's status, once it tells of a step that the generation of this record has made."""
+    until("the gang makes new steps", lambda: job.step() > record["startStep"], timeout=60)
+    return job.status()
+
+
 def record_of(job):
     return get("workergroup", job.name, job.namespace)["status"]
 

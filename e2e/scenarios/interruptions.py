@@ -170,7 +170,7 @@ def test_announced_nodes_are_left(namespace):
 
 def long_drained_node(namespace):
     """kubectl drain of the node that has most of the workers: one at a time, and the gang goes on in between."""
-    job = running.start("gpt-drain", namespace, steps=200000, replicas=3)
+    job = running.start("gpt-drain", namespace, steps=running.ENDLESS, replicas=3)
     node = max(("node-a", "node-b"), key=lambda one: len(pods_on(job, one)))
     evicted = pods_on(job, node)
     before = record_of(job)
@@ -190,7 +190,7 @@ def long_drained_node(namespace):
 
 def long_every_signal_is_heard(namespace):
     """Row by row of the chart's table, on one node and the other in turns."""
-    job = running.start("gpt-signals", namespace, steps=200000, replicas=3)
+    job = running.start("gpt-signals", namespace, steps=running.ENDLESS, replicas=3)
     nodes = ["node-a", "node-b"]
     for number, row in enumerate(json.loads((ROOT / "charts" / "pawl" / "signals.json").read_text())):
         order = nodes[number % 2:] + nodes[:number % 2]

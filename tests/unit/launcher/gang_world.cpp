@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 namespace pawl::membership::test {
@@ -24,9 +25,8 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
   const std::string uid = "uid-" + std::to_string(index);
   const std::string name = "pod-" + std::to_string(index);
   if (is_eligible) record.spec.pods.push_back({slot, name, uid, 0, slot});
-  std::vector<std::uint16_t> ports;
-  for (int local = 0; local < options.processes; ++local)
-    ports.push_back(static_cast<std::uint16_t>(29500 + local));
+  std::vector<std::uint16_t> ports(static_cast<std::size_t>(options.processes));
+  std::iota(ports.begin(), ports.end(), std::uint16_t{29500});
   Node node;
   node.address = "10.0.0." + std::to_string(index) + ":1000";
   node.membership =
@@ -46,10 +46,6 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
                                             .has_checkpoints = options.has_checkpoints});
   nodes.push_back(std::move(node));
   for (const Action& action : nodes[index].membership->start(now())) perform(index, action);
-}
-
-void GangWorld::give(std::size_t index, Input input) {
-  nodes[index].inbox.push_back(std::move(input));
 }
 
 bool GangWorld::step_one() {

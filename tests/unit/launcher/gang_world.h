@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/membership/membership.h"
@@ -54,7 +55,7 @@ class GangWorld {
   void settle();
   // In steps of 50 ms, settling in between.
   void pass(std::chrono::milliseconds time);
-  void give(std::size_t node, Input input);
+  void give(std::size_t node, Input input) { nodes[node].inbox.push_back(std::move(input)); }
   // One local process says or does something.
   void say(std::size_t node, api::channel::FromProcess message, int local_rank = 0);
   void hello_all();

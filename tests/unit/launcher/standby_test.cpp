@@ -20,8 +20,6 @@
 #include "common/os/processes.h"
 #include "common/os/real_clock.h"
 #include "launcher/loop/signals.h"
-#include "launcher/standby/memory_room.h"
-#include "launcher/standby/standby_command.h"
 #include "launcher/supervisor/supervisor.h"
 #include "peer_fixture.h"
 
@@ -191,56 +189,6 @@ if __name__ == "__main__":
 )";
 
 }  // namespace
-
-TEST_CASE("standby: only for what is plainly a Python program", "[launcher]") {
-  struct Case {
-    Words command, expected;
-  };
-  const std::vector<Case> cases = {
-      {{"python", "train.py"}, {"python", "S", "7", "train.py"}},
-      {{"/opt/env/bin/python3.11", "-u", "-X", "dev", "-Wignore", "train.py", "-c", "x"},
-       {"/opt/env/bin/python3.11", "-u", "-X", "dev", "-Wignore", "S", "7", "train.py", "-c", "x"}},
-      {{"python3", "-m", "pkg.train", "--lr"}, {"python3", "S", "7", "-m", "pkg.train", "--lr"}},
-      {{"python3", "-OO", "-m", "pkg"}, {"python3", "-OO", "S", "7", "-m", "pkg"}},
-      {{"python3"}, {}},
-      {{"python3", "-m"}, {}},
-      {{"python3", "-u"}, {}},
-      {{"python3", "-X"}, {}},
-      {{"python3", "-um", "pkg"}, {}},
-      {{"python3", "-c", "print()"}, {}},
-      {{"python3", "-i", "train.py"}, {}},
-      {{"python3", "-"}, {}},
-      {{"python3", "--version"}, {}},
-      {{"python-config", "train.py"}, {}},
-      {{"torchrun", "train.py"}, {}},
-      {{"sh", "-c", "python train.py"}, {}},
-      {{}, {}}};
-  for (const Case& one : cases) {
-    CAPTURE(one.command);
-    CHECK(standby_command(one.command, "S", 7).value_or(Words{}) == one.expected);
-  }
-}
-
-TEST_CASE("standby: memory that is left, of the container or of the machine", "[launcher]") {
-  const Workshop shop;
-  std::filesystem::create_directory("memory");
-  shop.write("meminfo", "MemTotal:  9999 kB\nMemAvailable:    4000 kB\n");
-  const auto room = [&] { return memory_room(shop.folder, shop.folder + "/meminfo"); };
-  CHECK(room() == 4'096'000);
-  shop.write("memory.max", "max\n");
-  shop.write("memory.current", "500\n");
-  CHECK(room() == 4'096'000);
-  shop.write("memory.max", "1000\n");
-  shop.write("memory.stat", "anon 400\ninactive_file 100\n");
-  CHECK(room() == 600);
-  shop.write("memory.oom.group", "1\n");
-  CHECK(room() == 475);
-  shop.write("memory/memory.limit_in_bytes", "700\n");
-  shop.write("memory/memory.usage_in_bytes", "650\n");
-  shop.write("memory/memory.stat", "cache 3\ntotal_inactive_file 10\n");
-  CHECK(room() == 60);
-  CHECK(memory_room("/nowhere", "/nowhere") == kRoomUnknown);
-}
 
 TEST_CASE("standby: who has stood by is the program that would have been started", "[launcher]") {
   StandbyShop shop({"-u", "-X", "utf8", "train.py", "--name", "a b"});

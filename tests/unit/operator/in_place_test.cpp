@@ -148,3 +148,38 @@ TEST_CASE("in_place: an outlived failure is not the culprit of a later end", "[c
   CHECK(world.job.status.last_failure->rank == 2);
   CHECK(world.job.status.restarts.counted == 1);
 }
+
+TEST_CASE("in_place: the other pods of a program that holds nothing for its gang stay, too",
+          "[core][I33][I37][A14]") {
+  World world(3);
+  world.set_spec([](auto& spec) { spec.strategy = api::Strategy::kInPlace; });
+  world.settle();
+  world.report(10);
+  world.settle();
+  REQUIRE(world.condition("Running") == "True");
+  const std::string stays = world.pod(0).meta.uid;
+  world.remove_pod(2);
+  world.settle();
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.pod(0).meta.uid == stays);
+  CHECK(world.pod(2).meta.name == "gpt-1-2-1");
+  CHECK(world.job.status.message.find("all programs are started again with it") !=
+        std::string::npos);
+  world.commit_next(0);
+  world.settle(seconds{60});
+  CHECK(world.condition("Running") == "True");
+  CHECK(world.job.status.restarts.counted + world.job.status.restarts.free == 0);
+  CHECK(std::ranges::count(world.events, "RecoveredInPlace") == 1);
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("in_place: a program that fails by itself is counted, and its whole gang begins again",
+          "[core][I5][I37]") {
+  World world(3);
+  world.set_spec([](auto& spec) { spec.strategy = api::Strategy::kInPlace; });
+  world.settle();
+  world.fail(1, 1, "Error");
+  world.settle(seconds{10});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 1);
+}

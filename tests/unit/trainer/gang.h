@@ -180,4 +180,17 @@ inline bool is_equal(const optim::TrainingArrays& a, const optim::TrainingArrays
          same(a.moment2, b.moment2);
 }
 
+inline std::vector<double> losses_of(const Rank& rank) {
+  std::vector<double> losses;
+  for (const auto& report : rank.session.reports) {
+    const bool is_repeated = report.note.find("validation: ") != std::string::npos;
+    if (!is_repeated) losses.push_back(report.loss);
+  }
+  return losses;
+}
+
+inline void order_at(Rank& rank, std::int64_t poll, trainer::Orders orders) {
+  rank.session.orders = [=](std::int64_t now) { return now == poll ? orders : trainer::Orders{}; };
+}
+
 }  // namespace pawl::test

@@ -10,15 +10,6 @@ using test::Rank;
 
 namespace {
 
-std::vector<double> losses_of(const Rank& rank) {
-  std::vector<double> losses;
-  for (const auto& report : rank.session.reports) {
-    const bool is_repeated = report.note.find("validation: ") != std::string::npos;
-    if (!is_repeated) losses.push_back(report.loss);
-  }
-  return losses;
-}
-
 // A sink whose buffers are both on their way to storage, until somebody waits for them.
 class BusySink final : public saving::CheckpointSink {
  public:
@@ -43,35 +34,6 @@ class BusySink final : public saving::CheckpointSink {
   bool is_free_ = false;
 };
 
-// As fast as a machine that is too hot.
-class SlowModel final : public models::Model<float> {
- public:
-  SlowModel(std::unique_ptr<models::Model<float>> inner, std::chrono::milliseconds more)
-      : inner_(std::move(inner)), more_(more) {}
-  const std::vector<models::Tensor>& tensors() const override { return inner_->tensors(); }
-  models::Index parameter_count() const override { return inner_->parameter_count(); }
-  std::size_t activation_bytes() const override { return inner_->activation_bytes(); }
-  double loss(std::span<const float> parameters, const models::MicroBatch& batch) override {
-    return inner_->loss(parameters, batch);
-  }
-  double train(std::span<const float> parameters, std::span<float> gradients,
-               const models::MicroBatch& batch, float scale,
-               const models::GradientsReady& ready) override {
-    passes += 1;
-    std::this_thread::sleep_for(more_);
-    return inner_->train(parameters, gradients, batch, scale, ready);
-  }
-  std::int64_t passes = 0;
-
- private:
-  std::unique_ptr<models::Model<float>> inner_;
-  std::chrono::milliseconds more_;
-};
-
-void order_at(Rank& rank, std::int64_t poll, trainer::Orders orders) {
-  rank.session.orders = [=](std::int64_t now) { return now == poll ? orders : trainer::Orders{}; };
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -82,7 +44,7 @@ TEST_CASE(
   const TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   const auto ranks = test::run_gang(config, {});
   REQUIRE(ranks[0].outcome);
-  const auto losses = losses_of(ranks[0]);
+  const auto losses = test::losses_of(ranks[0]);
   REQUIRE(losses.size() == 50);
   CHECK(std::abs(losses.front() - std::log(256)) < 0.1);
   CHECK(losses.back() < 2.5);
@@ -98,89 +60,15 @@ TEST_CASE("trainer: several ranks follow the curve of one, and hold equal bits a
   const test::Folder folder;
   const TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
   const auto alone = test::run_gang(config, {});
-  const auto expected = losses_of(alone[0]);
+  const auto expected = test::losses_of(alone[0]);
   for (const int world_size : {2, 3, 4}) {  // six micro-batches a step: 4 ranks have uneven shares
     const auto ranks = test::run_gang(config, {.world_size = world_size});
     for (const Rank& rank : ranks) REQUIRE(rank.outcome);
-    const auto losses = losses_of(ranks[0]);
+    const auto losses = test::losses_of(ranks[0]);
     REQUIRE(losses.size() == expected.size());
     for (std::size_t i = 0; i < losses.size(); ++i)
       CHECK(std::abs(losses[i] - expected[i]) < 1e-4 * expected[i]);
     for (const Rank& rank : ranks) CHECK(test::is_equal(*rank.arrays, *ranks[0].arrays));
-  }
-}
-
-TEST_CASE("trainer: an exact run has the same bits with any number of ranks, and when it changes",
-          "[trainer]") {
-  const test::Folder folder;
-  TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
-  config.determinism = "exact";
-  config.batch.dealing = "measured";
-  config.steps = 20;
-  const auto alone = test::run_gang(config, {});
-  const auto expected = losses_of(alone[0]);
-  REQUIRE(expected.size() == 20);
-  const std::string uri = "file://" + folder.path() + "/checkpoints";
-  for (const int world_size : {2, 3, 4, 7}) {  // of six micro-batches a step
-    const auto ranks = test::run_gang(
-        config, {.world_size = world_size, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
-                   order_at(rank, 9, {.is_checkpoint_wanted = true});
-                 }});
-    for (const Rank& rank : ranks) REQUIRE(rank.outcome);
-    CHECK(losses_of(ranks[0]) == expected);
-    CHECK(ranks[0].session.reports.back().note == alone[0].session.reports.back().note);
-    for (const Rank& rank : ranks) CHECK(test::is_equal(*rank.arrays, *alone[0].arrays));
-    const auto resumed = test::run_gang(
-        config, {.world_size = 3, .checkpoint_uri = uri, .load_step = 10, .attempt = 2});
-    for (const Rank& rank : resumed) REQUIRE(rank.outcome);
-    CHECK(test::is_equal(*resumed[0].arrays, *alone[0].arrays));
-    std::filesystem::remove_all(folder.path() + "/checkpoints");
-  }
-  config.determinism = "none";
-  const auto other = test::run_gang(config, {.world_size = 3});
-  CHECK_FALSE(test::is_equal(*other[0].arrays, *alone[0].arrays));  // or this test says nothing
-}
-
-TEST_CASE("trainer: a slow rank makes fewer micro-batches, is named, and no bit changes",
-          "[trainer]") {
-  const test::Folder folder;
-  TrainerConfig config = test::small_config(folder.write("text", test::small_text(40'000)));
-  config.determinism = "exact";
-  config.batch = {24, 2};
-  const auto alone = test::run_gang(config, {});
-  const auto ranks =
-      test::run_gang(config, {.world_size = 3, .prepare = [](Rank& rank) {
-                                rank.model = std::make_unique<SlowModel>(
-                                    std::move(rank.model),
-                                    std::chrono::milliseconds(rank.ring->rank() == 1 ? 60 : 15));
-                              }});
-  for (const Rank& rank : ranks) REQUIRE(rank.outcome);
-  const auto passes = [&](std::size_t rank) {
-    return dynamic_cast<const SlowModel&>(*ranks[rank].model).passes;
-  };
-  CHECK(passes(0) + passes(1) + passes(2) == 50 * 12);
-  // Four a step for each, until the first window has ended.
-  CHECK(passes(1) < 16 * 4 + 34 * 3);
-  CHECK(passes(0) > 16 * 4 + 34 * 4);
-  CHECK(std::ranges::any_of(ranks[0].session.reports, [](const api::channel::Report& report) {
-    return report.note.starts_with("rank 1 is slow: ");
-  }));
-  for (const Rank& rank : ranks) CHECK(test::is_equal(*rank.arrays, *alone[0].arrays));
-}
-
-TEST_CASE("trainer: an exact run that diverges on one rank ends on all", "[trainer]") {
-  const test::Folder folder;
-  TrainerConfig config = test::small_config(folder.write("text", test::small_text(10'000)));
-  config.determinism = "exact";
-  const auto ranks =
-      test::run_gang(config, {.world_size = 3, .prepare = [](Rank& rank) {
-                                if (rank.ring->rank() == 1)
-                                  std::ranges::fill(rank.arrays->parameters.span(), NAN);
-                              }});
-  for (const Rank& rank : ranks) {
-    REQUIRE(!rank.outcome);
-    CHECK(rank.outcome.error().code == Code::kCorrupt);
-    CHECK(rank.outcome.error().message.find("Diverged: step 1 ") == 0);
   }
 }
 
@@ -192,7 +80,7 @@ TEST_CASE("trainer: more ranks than micro-batches still train", "[trainer]") {
   const auto alone = test::run_gang(config, {});
   const auto ranks = test::run_gang(config, {.world_size = 3});
   for (const Rank& rank : ranks) REQUIRE(rank.outcome);
-  CHECK(std::abs(losses_of(ranks[0]).back() - losses_of(alone[0]).back()) < 1e-4);
+  CHECK(std::abs(test::losses_of(ranks[0]).back() - test::losses_of(alone[0]).back()) < 1e-4);
 }
 
 TEST_CASE("trainer: a resumed run has the bits of one that never stopped", "[trainer]") {
@@ -207,7 +95,7 @@ TEST_CASE("trainer: a resumed run has the bits of one that never stopped", "[tra
     const auto stopped = test::run_gang(
         config, {.world_size = world_size, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
                    if (rank.ring->rank() == 0)
-                     order_at(rank, 12, {.is_stopping = true, .is_saving = true});
+                     test::order_at(rank, 12, {.is_stopping = true, .is_saving = true});
                  }});
     for (const Rank& rank : stopped) REQUIRE(rank.outcome == trainer::Outcome::kStopped);
     const auto resumed = test::run_gang(
@@ -215,7 +103,7 @@ TEST_CASE("trainer: a resumed run has the bits of one that never stopped", "[tra
     for (const Rank& rank : resumed) REQUIRE(rank.outcome == trainer::Outcome::kDone);
     CHECK(resumed[0].start.cursor == 13 * 12);
     for (const Rank& rank : resumed) CHECK(test::is_equal(*rank.arrays, *whole[0].arrays));
-    const auto expected = losses_of(whole[0]), got = losses_of(resumed[0]);
+    const auto expected = test::losses_of(whole[0]), got = test::losses_of(resumed[0]);
     REQUIRE(got.size() == 17);
     CHECK(std::equal(got.begin(), got.end(), expected.begin() + 13));
     std::filesystem::remove_all(folder.path() + "/checkpoints");
@@ -229,17 +117,17 @@ TEST_CASE("trainer: what two ranks saved, one and three ranks load", "[trainer]"
   const std::string uri = "file://" + folder.path() + "/checkpoints";
   const auto saved =
       test::run_gang(config, {.world_size = 2, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
-                                order_at(rank, 9, {.is_checkpoint_wanted = true});
+                                test::order_at(rank, 9, {.is_checkpoint_wanted = true});
                               }});
   for (const Rank& rank : saved) REQUIRE(rank.outcome);
-  const auto expected = losses_of(saved[0]);
+  const auto expected = test::losses_of(saved[0]);
   for (const int world_size : {1, 3}) {
     const auto ranks = test::run_gang(config, {.world_size = world_size,
                                                .checkpoint_uri = uri,
                                                .load_step = 10,
                                                .attempt = 1 + world_size});
     for (const Rank& rank : ranks) REQUIRE(rank.outcome);
-    const auto losses = losses_of(ranks[0]);
+    const auto losses = test::losses_of(ranks[0]);
     REQUIRE(losses.size() == 10);
     for (std::size_t i = 0; i < losses.size(); ++i)
       CHECK(std::abs(losses[i] - expected[i + 10]) < 1e-4 * expected[i + 10]);
@@ -305,37 +193,6 @@ TEST_CASE(
     CHECK(gradients == std::vector<float>(100, 1));
     REQUIRE(reducer.finish());
     CHECK(gradients == std::vector<float>(100, 2));
-  }
-}
-
-TEST_CASE("gradient_reducer: exact sums do not depend on order, and say what they cannot hold",
-          "[trainer]") {
-  const auto ring = collective::make_self();
-  const std::vector<float> parts{1e-9F, 3.0F, -0.25F, 7e-12F, -1e3F, 0.1F};
-  const auto sum = [&](const std::vector<std::size_t>& order) {
-    std::vector<float> gradients(5);
-    const auto reducer = parallel::make_exact_reducer(*ring, gradients, 6, 2);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      for (float& gradient : gradients) gradient += parts[order[i]];
-      if (i + 1 < order.size()) reducer->end_micro_batch();
-    }
-    REQUIRE(reducer->finish());
-    return gradients[4];
-  };
-  CHECK(sum({0, 1, 2, 3, 4, 5}) == sum({5, 4, 3, 2, 1, 0}));
-  CHECK(sum({0, 1, 2, 3, 4, 5}) == sum({2, 4, 0, 5, 1, 3}));
-  CHECK(std::abs(sum({0, 1, 2, 3, 4, 5}) - -997.15F) < 1e-4F);
-  CHECK(std::abs(sum({0, 3}) - 1.007e-9F) < 2 * parallel::kFixedUnit);
-  for (const float bad : {1e4F, -INFINITY, NAN}) {
-    std::vector<float> gradients(3);
-    const auto reducer = parallel::make_exact_reducer(*ring, gradients, 2, 2);
-    gradients[1] = bad;
-    const Status status = reducer->finish();
-    REQUIRE(!status);
-    CHECK(status.error().code == Code::kCorrupt);
-    std::ranges::fill(gradients, 1.0F);
-    CHECK(reducer->finish());
-    CHECK(gradients == std::vector<float>(3, 1));
   }
 }
 
