@@ -92,7 +92,10 @@ class Context {
   Now now{};
   std::optional<api::WorkerGroup> record;  // the newest seen
   bool is_leaving = false;                 // told to terminate
-  SteadyPoint programs_since{};            // another framework's here, of the newest generation
+  // Another framework's here: the generation of the newest, and when they were started. Who takes
+  // the lead over may have started none.
+  std::int64_t programs_generation = 0;
+  SteadyPoint programs_since{};
 
   std::vector<Action> actions;
   std::deque<Message> to_own_gang;    // our member speaks to the leader in this launcher

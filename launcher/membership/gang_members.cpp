@@ -274,7 +274,8 @@ void Gang::take_over() {
   is_blameless_ = is_explained_ = true;  // as far as we know
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   broken_since_ = ctx_.now.steady;
-  if (!tells_steps()) tally_.on_programs_ran(generation_, ctx_.programs_since, ctx_.now.steady);
+  if (!tells_steps() && ctx_.programs_generation == generation_)
+    tally_.on_programs_ran(generation_, ctx_.programs_since, ctx_.now.steady);
   tally_.on_change(Change::kLeaderChanged, ctx_.now.steady);
   ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes,
                            status.start_step);

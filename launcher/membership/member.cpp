@@ -130,6 +130,7 @@ void Member::on_commit(const Commit& commit) {
   if (!ctx_.is_leader()) ctx_.act(WatchRecord{false});
   if (is_native()) return welcome();
   own_loss_.reset();
+  ctx_.programs_generation = status.generation;
   ctx_.programs_since = ctx_.now.steady;
   const bool has_key =
       ctx_.id.runtime == api::RuntimeKind::kMpi || ctx_.id.runtime == api::RuntimeKind::kRay;

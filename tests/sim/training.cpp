@@ -56,6 +56,12 @@ void Training::begin(const Key& key, Gang& gang) {
   step_later(key);
 }
 
+void Training::expect_program(const std::string& job_uid, const membership::Placement& place) {
+  const Key key{job_uid, place.attempt, place.generation};
+  const auto [gang, is_new] = gangs_.try_emplace(key);
+  if (is_new) gang->second.excuses = excuses(key);
+}
+
 void Training::run_program(const std::string& job_uid, const membership::Placement& place,
                            Rank& rank) {
   const Key key{job_uid, place.attempt, place.generation};
@@ -77,7 +83,6 @@ void Training::begin_program(const Key& key, Gang& gang) {
   gang.is_started = true;
   const auto [job, attempt, generation] = key;
   const auto before = gangs_.find(Key{job, attempt, generation - 1});
-  gang.excuses = excuses(key);
   if (before != gangs_.end() && before->second.has_failed &&
       before->second.excuses == gang.excuses) {
     invented_ = "generation " + std::to_string(generation) +

@@ -48,7 +48,9 @@ class Training {
   const Course& course(const std::string& job_uid);
   // Native: after Welcome. The gang is known by job, attempt and generation.
   void enter(const std::string& job_uid, const api::channel::Welcome& welcome, Rank& rank);
-  // Custom: when all of its generation are there they run for the course's time, and say nothing.
+  // Custom: it is started. What happens from here on may explain an end.
+  void expect_program(const std::string& job_uid, const membership::Placement& place);
+  // … and runs: when all of its generation are there, for the course's time, and says nothing.
   void run_program(const std::string& job_uid, const membership::Placement& place, Rank& rank);
   void leave(Rank& rank);  // its process has ended, however
   // By order, which is void in any other generation.
@@ -83,7 +85,7 @@ class Training {
     bool is_started = false, is_over = false;
     bool is_program = false;     // another framework's: it only ever ends
     bool has_failed = false;     // … by itself
-    int excuses = 0;             // what could explain that, when it began
+    int excuses = 0;             // what could explain that, when the first was started
     bool has_half_step = false;  // it broke while some had applied a step more
   };
   void begin(const Key& key, Gang& gang);

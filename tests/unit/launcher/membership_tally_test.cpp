@@ -157,3 +157,32 @@ TEST_CASE("tally: whoever leads next goes on from what the record tells", "[laun
   CHECK(world.status().tally.recoveries.in_place == 1);
   CHECK(world.status().tally.time.productive_seconds == productive);
 }
+
+TEST_CASE("tally: who leads a gang whose programs it never ran does not know how long they did",
+          "[launcher][I39]") {
+  GangWorld world({.launchers = 2, .runtime = api::RuntimeKind::kTorch, .has_checkpoints = false});
+  world.run_to_training();
+  world.pass(20s);
+  world.kill_launcher(1);
+  world.pass(1s);
+  const std::size_t other = world.replace_pod(1);
+  world.pass(200ms);
+  world.nodes[other].is_frozen = true;
+  world.obey_stops(128 + 15);
+  world.pass(200ms);
+  REQUIRE(world.status().generation == 2);
+  world.give(0, TerminationAsked{});
+  world.pass(200ms);
+  REQUIRE(world.leader() == other);
+  // It reads that it leads before it hears of the generation.
+  std::erase_if(world.nodes[other].inbox,
+                [](const Input& input) { return std::holds_alternative<PeerSaid>(input); });
+  world.nodes[other].is_frozen = false;
+  world.pass(1s);
+  CHECK(world.node(other).starts == 0);
+  world.obey_stops(128 + 15);
+  world.replace_pod(0);
+  world.pass(5s);
+  CHECK(world.status().generation == 3);
+  CHECK(world.status().tally.time.productive_seconds <= 21);
+}
