@@ -42,6 +42,7 @@ Answer while_running(const JobSnapshot& snapshot) {
     return answer;
   }
   answer.because += "; " + progress_text(*progress);
+  if (progress->straggler) answer.because += "; " + straggler_text(*progress->straggler);
   if (status.checkpoint) {
     answer.because +=
         "; the newest checkpoint is of step " + std::to_string(status.checkpoint->step);

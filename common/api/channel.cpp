@@ -44,6 +44,8 @@ void fields(M& m, V&& visit) {
   visit("epoch", m.epoch);
   visit("note", m.note);
   visit("hasLoss", m.has_loss);
+  visit("slowRank", m.slow_rank);
+  visit("slowFactor", m.slow_factor);
 }
 template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, Done>

@@ -52,6 +52,10 @@ struct Report {           // rank 0, after each confirmed step
   std::int64_t epoch = 0;
   std::string note;      // one line for people, e.g. the validation result; usually ""
   bool has_loss = true;  // false: it tells none
+  // Of the gang, clearly slower than the others, and how many times as long as they it takes; -1:
+  // none is.
+  int slow_rank = -1;
+  double slow_factor = 0;
 };
 struct Done {  // after the closing barrier; the process exits 0 afterwards
   std::int64_t step = 0;

@@ -67,6 +67,13 @@ Progress read_progress(Fields& fields) {
   fields.read("samplesPerSecond", progress.samples_per_second);
   fields.read("tokensPerSecond", progress.tokens_per_second);
   fields.read("epoch", progress.epoch);
+  fields.child("straggler", [&progress](Fields& child) {
+    Straggler& slow = progress.straggler.emplace();
+    child.read("rank", slow.rank);
+    child.read("pod", slow.pod);
+    child.read("node", slow.node);
+    child.read("factor", slow.factor);
+  });
   fields.read("time", progress.time);
   return progress;
 }
@@ -80,6 +87,10 @@ json write_progress(const Progress& progress) {
   put(object, "loss", progress.loss);
   put(object, "samplesPerSecond", progress.samples_per_second);
   put(object, "tokensPerSecond", progress.tokens_per_second);
+  if (const auto& slow = progress.straggler) {
+    object["straggler"] = {
+        {"rank", slow->rank}, {"pod", slow->pod}, {"node", slow->node}, {"factor", slow->factor}};
+  }
   put(object, "time", progress.time);
   return object;
 }

@@ -12,12 +12,21 @@
 
 namespace pawl::api {
 
+// A rank that holds up the others (docs/trainer.md, "A slow rank").
+struct Straggler {
+  int rank = 0;
+  std::string pod, node;
+  std::string factor;  // a decimal number: of the time that the others take
+  bool operator==(const Straggler&) const = default;
+};
+
 struct Progress {
   std::int64_t step = 0, total_steps = 0;
   int percent = 0;
   std::optional<std::int64_t> eta_seconds;
   std::string loss, samples_per_second, tokens_per_second;  // decimal numbers, "" if unknown
   std::int64_t epoch = 0;
+  std::optional<Straggler> straggler;
   std::optional<TimePoint> time;
   bool operator==(const Progress&) const = default;
 };

@@ -74,7 +74,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (std::holds_alternative<ProcessLost>(message)) joiner.ready.reset();
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     if (joiner.member_rank != 0) return;
-    progress_.add(progress->report, ctx_.now);
+    progress_.add(progress->report, ctx_.now, straggler_of(progress->report));
     ledger_.confirm(progress->report.step);
     if (stage_ == Stage::kRunning) note_step(progress->report.step);
   } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
@@ -100,6 +100,16 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   } else if (std::holds_alternative<Leaving>(message)) {
     on_leaving(joiner);
   }
+}
+
+std::optional<api::Straggler> Gang::straggler_of(const api::channel::Report& report) const {
+  if (report.slow_rank < 0) return std::nullopt;
+  const auto member = static_cast<std::size_t>(report.slow_rank / ctx_.id.processes);
+  if (member >= members_.size()) return std::nullopt;
+  const auto joiner = joiners_.find(members_[member]);
+  if (joiner == joiners_.end()) return std::nullopt;
+  return api::Straggler{
+      .rank = report.slow_rank, .pod = joiner->second.join.pod, .node = joiner->second.join.node};
 }
 
 // ---- the commit

@@ -154,6 +154,7 @@ class Gang {
   bool ends_at_rest();
   void blame_program();
   void note_step(std::int64_t step);
+  std::optional<api::Straggler> straggler_of(const api::channel::Report& report) const;
   NextStart start_by_reports() const;
   std::optional<NextStart> best_start();
   std::vector<ParkedReport> reports() const;  // of those who are parked

@@ -20,9 +20,21 @@ std::string text_of(double value, int digits) {
   return text.data();
 }
 
+bool is_same(const std::optional<api::Straggler>& one, const std::optional<api::Straggler>& other) {
+  if (!one || !other) return one.has_value() == other.has_value();
+  return one->rank == other->rank && one->pod == other->pod;
+}
+
 }  // namespace
 
-void ProgressView::add(const api::channel::Report& report, Now now) {
+void ProgressView::judge(std::optional<api::Straggler> slow, SteadyPoint now) {
+  if (!is_same(slow, suspect_)) suspect_since_ = now;
+  suspect_ = std::move(slow);
+  if (is_same(suspect_, told_) || now - suspect_since_ >= kSlowFor) told_ = suspect_;
+}
+
+void ProgressView::add(const api::channel::Report& report, Now now,
+                       std::optional<api::Straggler> slow) {
   // What a training process says is input from outside: one number out of range would make the API
   // server refuse every later report.
   const std::int64_t step = std::clamp<std::int64_t>(report.step, 0, kCountMax);
@@ -55,6 +67,9 @@ void ProgressView::add(const api::channel::Report& report, Now now) {
   if (report.tokens_per_second > 0)
     progress.tokens_per_second = text_of(report.tokens_per_second, 0);
   progress.epoch = std::clamp<std::int64_t>(report.epoch, 0, kCountMax);
+  if (slow) slow->factor = text_of(report.slow_factor, 1);
+  judge(std::move(slow), now.steady);
+  progress.straggler = told_;
   progress.time = now.wall;
   value_ = std::move(progress);
 }

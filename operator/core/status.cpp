@@ -67,7 +67,14 @@ void drop_numbers(TrainingJobStatus& status) {
   status.reason.clear();
   status.replicas = status.ready_replicas = 0;
   status.ready.clear();
-  status.progress.reset();
+  if (status.progress && status.progress->straggler) {  // who it is means something
+    api::Straggler slow = std::move(*status.progress->straggler);
+    slow.factor.clear();
+    status.progress = Progress{};
+    status.progress->straggler = std::move(slow);
+  } else {
+    status.progress.reset();
+  }
   status.progress_time.reset();
   status.checkpoint.reset();
 }
@@ -116,6 +123,19 @@ bool is_told(const Pass& pass, const Failure& failure) {
   return has_successor(pass, failure) || (is_same && pass.job.status.reason != kMemberLost);
 }
 
+void tell_straggler(Pass& pass) {
+  const auto& slow = pass.next.progress->straggler;
+  const auto& before = pass.job.status.progress;
+  const bool is_known = before && before->straggler && slow &&
+                        before->straggler->rank == slow->rank &&
+                        before->straggler->pod == slow->pod;
+  if (!slow || is_known) return;
+  pass.emit(true, "Straggler",
+            "rank " + std::to_string(slow->rank) + " (pod " + slow->pod + " on node " + slow->node +
+                ") takes " + slow->factor + " times as long as the others",
+            slow->pod);
+}
+
 }  // namespace
 
 void tell_outlived(Pass& pass) {
@@ -157,6 +177,7 @@ void copy_report(Pass& pass) {
     const auto& known = pass.job.status.progress;
     if (!known || known->step != progress->step) pass.next.progress_time = pass.now;
     pass.next.progress = progress;
+    tell_straggler(pass);
   }
   if (pass.report->checkpoint) pass.next.checkpoint = pass.report->checkpoint;
   judge_checkpoints(pass);

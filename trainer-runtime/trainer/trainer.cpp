@@ -210,6 +210,9 @@ Status Trainer::publish(const Agreement& agreed) {
 Status Trainer::report_confirmed(const std::string& note) {
   if (!is_leader_ || confirmed_.total_steps == 0) return {};
   confirmed_.note = note;
+  const auto& straggler = dealing_.straggler();
+  confirmed_.slow_rank = straggler ? straggler->rank : -1;
+  confirmed_.slow_factor = straggler ? straggler->seconds / straggler->usual : 0;
   return parts_.session.report(confirmed_);
 }
 

@@ -18,6 +18,7 @@ Progress full_progress() {
           .samples_per_second = "120.5",
           .tokens_per_second = "15424",
           .epoch = 1,
+          .straggler = Straggler{.rank = 2, .pod = "gpt-2-2-0", .node = "node-c", .factor = "1.9"},
           .time = time_at(30)};
 }
 

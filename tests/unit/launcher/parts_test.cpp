@@ -141,6 +141,34 @@ TEST_CASE("progress_view: a script that tells no loss has none, not one of 0", "
   CHECK(view.value()->loss.empty());
 }
 
+TEST_CASE("progress_view: who is slow is told after half a minute, and for as long", "[launcher]") {
+  FakeClock clock;
+  ProgressView view;
+  std::int64_t step = 0;
+  const auto pass = [&](int seconds, const std::optional<api::Straggler>& slow) {
+    for (int i = 0; i < seconds; ++i) {
+      clock.advance(std::chrono::seconds{1});
+      view.add({.step = ++step, .slow_factor = 2.04}, {clock.steady_now(), clock.now()}, slow);
+    }
+  };
+  const api::Straggler one{.rank = 1, .pod = "pod-1", .node = "a"};
+  const api::Straggler other{.rank = 2, .pod = "pod-2", .node = "b"};
+  pass(30, one);
+  CHECK_FALSE(view.value()->straggler);
+  pass(1, one);
+  REQUIRE(view.value()->straggler);
+  CHECK(view.value()->straggler->pod == "pod-1");
+  CHECK(view.value()->straggler->factor == "2.0");
+  pass(29, std::nullopt);
+  pass(1, one);
+  pass(30, other);
+  CHECK(view.value()->straggler->rank == 1);
+  pass(1, other);
+  CHECK(view.value()->straggler->rank == 2);
+  pass(31, std::nullopt);
+  CHECK_FALSE(view.value()->straggler);
+}
+
 TEST_CASE("progress_view: whatever a process says, the record's limits hold",
           "[launcher][B15][B16][B17][B18][B19][B20]") {
   FakeClock clock;

@@ -41,6 +41,31 @@ TEST_CASE("status: progress is written at a bounded pace", "[core][I15][B15]") {
   CHECK(world.job.status.progress->step == 100);
 }
 
+TEST_CASE("status: who holds up the gang is told at once, and by one event", "[core][I42]") {
+  World world;
+  world.settle();
+  world.report(70);
+  world.settle(seconds{10});
+  const auto told = [&] { return std::ranges::count(world.events, "Straggler"); };
+  const int before = world.status_writes;
+  for (const char* factor : {"2.0", "2.1", "2.2"}) {
+    world.group->status.progress->straggler =
+        api::Straggler{.rank = 1, .pod = "job-1-1-0", .node = "node-1", .factor = factor};
+    world.settle();
+  }
+  CHECK(world.status_writes == before + 1);
+  REQUIRE(world.job.status.progress->straggler);
+  CHECK(world.job.status.progress->straggler->factor == "2.0");
+  CHECK(told() == 1);
+  world.settle(seconds{10});
+  CHECK(world.job.status.progress->straggler->factor == "2.2");
+  world.group->status.progress->straggler.reset();
+  world.settle();
+  CHECK_FALSE(world.job.status.progress->straggler);
+  CHECK(told() == 1);
+  CHECK(world.job.status.restarts.counted + world.job.status.restarts.free == 0);
+}
+
 TEST_CASE("status: words alone wait 30 s, a change of meaning does not", "[core][I15]") {
   api::TrainingJobStatus before;
   before.phase = "Starting";

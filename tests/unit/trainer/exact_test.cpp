@@ -93,6 +93,9 @@ TEST_CASE("trainer: a slow rank makes fewer micro-batches, is named, and no bit 
   CHECK(std::ranges::any_of(ranks[0].session.reports, [](const api::channel::Report& report) {
     return report.note.starts_with("rank 1 is slow: ");
   }));
+  CHECK(ranks[0].session.reports.front().slow_rank == -1);
+  CHECK(ranks[0].session.reports.back().slow_rank == 1);
+  CHECK(ranks[0].session.reports.back().slow_factor > 1.25);
   for (const Rank& rank : ranks) CHECK(test::is_equal(*rank.arrays, *alone[0].arrays));
 }
 
