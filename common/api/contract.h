@@ -3,6 +3,8 @@
 // kContractVersion.
 #pragma once
 
+#include <string_view>
+
 namespace pawl::api {
 
 inline constexpr int kContractVersion = 2;
@@ -100,6 +102,12 @@ inline constexpr int kLogTailBytesMax = 2048;
 inline constexpr int kMessageBytesMax = 1024;
 // Of a failure, and of an excluded node: the machine is taken away, which was said before it was.
 inline constexpr char kCauseInterrupted[] = "Interrupted";
+// … of a worker that held up its gang there.
+inline constexpr char kCauseStraggler[] = "Straggler";
+// Of excluded nodes that are used where there are no others: a slow gang is better than none.
+constexpr bool is_only_avoided(std::string_view cause) {
+  return cause == kCauseInterrupted || cause == kCauseStraggler;
+}
 inline constexpr int kExcludedNodesMax = 32;
 
 // Names of a job's children: the ServiceAccount, Role, RoleBinding and PodDisruptionBudget are

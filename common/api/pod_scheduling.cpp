@@ -56,7 +56,7 @@ void require_others(const json& avoided, json& pod_spec) {
 void avoid_excluded_nodes(const TrainingJob& job, json& pod_spec) {
   json excluded = json::array(), going = json::array();
   for (const ExcludedNode& node : job.status.excluded_nodes)
-    (node.cause == kCauseInterrupted ? going : excluded).push_back(not_in(node.name));
+    (is_only_avoided(node.cause) ? going : excluded).push_back(not_in(node.name));
   if (!excluded.empty()) require_others(excluded, pod_spec);
   if (!going.empty()) prefer_others(going, pod_spec);
 }

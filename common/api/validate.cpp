@@ -211,10 +211,14 @@ void check_immutable(const json& before, const json& after, Errors& errors) {
 void check_rules(const json& job, Errors& errors) {
   const json rules = at(job, {"spec", "failurePolicy", "rules"});
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    const bool has_codes = !at(rules[i], {"onExitCodes"}).is_null();
-    if (has_codes || !at(rules[i], {"onCauses"}).is_null()) continue;
-    errors.push_back({"spec.failurePolicy.rules[" + std::to_string(i) + "]",
-                      "a rule needs onExitCodes or onCauses: say which failures it is for"});
+    const std::string path = "spec.failurePolicy.rules[" + std::to_string(i) + "]";
+    const json causes = at(rules[i], {"onCauses"});
+    refuse_if(at(rules[i], {"onExitCodes"}).is_null() && causes.is_null(), path,
+              "a rule needs onExitCodes or onCauses: say which failures it is for", errors);
+    const bool is_for_slow = std::ranges::find(causes, kCauseStraggler) != causes.end();
+    refuse_if(is_for_slow && at(rules[i], {"action"}) != "ReplaceNode", path,
+              "cause Straggler goes with action ReplaceNode only: a slow worker has not failed",
+              errors);
   }
 }
 

@@ -16,7 +16,8 @@ using api::PodView;
 
 bool is_free_cause(const std::string& name) {
   return name == cause::kEvicted || name == cause::kNodeLost || name == cause::kDeleted ||
-         name == cause::kPreempted || name == cause::kNodeRefused || name == cause::kInterrupted;
+         name == cause::kPreempted || name == cause::kNodeRefused || name == cause::kInterrupted ||
+         name == cause::kStraggler;
 }
 
 // A termination message is the pod's own text: a word that nobody knows must not become a key of
@@ -120,6 +121,15 @@ void use_signal(const Pass& pass, Evidence& out) {
   if (failure.node.empty() && left != nullptr) failure.node = left->name;
 }
 
+// We have deleted it, and nobody else.
+void use_move(const Pass& pass, Evidence& out) {
+  const api::ExcludedNode* node = moved_from(pass, out.failure.pod);
+  if (node == nullptr || out.failure.cause != cause::kDeleted) return;
+  out.failure.cause = cause::kStraggler;
+  out.failure.message = node->message;
+  if (out.failure.node.empty()) out.failure.node = node->name;
+}
+
 // What one pod of the attempt says; nothing while it is well, or when it has succeeded.
 std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   const Outcome outcome = outcome_of(pod);
@@ -149,6 +159,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   out.failure.pod_uid = pod.meta.uid;
   out.failure.node = pod.node;
   use_cloud_word(pod, out);
+  use_move(pass, out);
   use_signal(pass, out);
   if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
   // One that was to come in and could not has no gang that ends.
@@ -167,6 +178,7 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
   out.failure.pod = slot.name;
   out.failure.pod_uid = slot.uid;
   out.failure.rank = rank_of(pass, slot.uid);
+  use_move(pass, out);
   use_signal(pass, out);
   out.slot = slot.slot;
   if (pod == nullptr) out.confirms.push_back({ObjectKind::kPod, slot.name, slot.uid});

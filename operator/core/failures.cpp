@@ -176,6 +176,7 @@ std::string sentence(const Failure& failure) {
   if (why == cause::kHang) return who + " hung" + detail;
   if (why == cause::kEvicted) return who + " was evicted" + detail;
   if (why == cause::kInterrupted) return who + " left a machine that goes" + detail;
+  if (why == cause::kStraggler) return who + " held up its gang" + detail;
   if (why == cause::kNodeRefused) return who + " was refused by its node" + detail;
   if (failure.exit_code) {
     return who + " ended with exit code " + std::to_string(*failure.exit_code) + detail;

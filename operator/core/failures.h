@@ -68,6 +68,8 @@ inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
 inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
 // Its machine is taken away: it was told to leave while there was time.
 inline constexpr const char* kInterrupted = api::kCauseInterrupted;
+// It held up its gang, and was told to leave its node.
+inline constexpr const char* kStraggler = api::kCauseStraggler;
 inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
 // Running, and no new step for too long; with a pod, a process that its launcher found hanging.

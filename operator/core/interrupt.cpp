@@ -128,7 +128,9 @@ const ExcludedNode* left_node(const Pass& pass, const std::string& pod, const st
 
 bool forget_avoided(Pass& pass) {
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
-  const auto oldest = std::ranges::find(nodes, cause::kInterrupted, &ExcludedNode::cause);
+  auto oldest = std::ranges::find(nodes, cause::kInterrupted, &ExcludedNode::cause);
+  if (oldest == nodes.end())
+    oldest = std::ranges::find(nodes, cause::kStraggler, &ExcludedNode::cause);
   if (oldest == nodes.end()) return false;
   nodes.erase(oldest);  // a machine that went does not come back, most often
   return true;
@@ -138,12 +140,13 @@ void avoid_node(Pass& pass, const Failure& left) {
   constexpr std::size_t kPodsMax = 32;  // of the schema
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   auto node = std::ranges::find(nodes, left.node, &ExcludedNode::name);
-  if (left.node.empty() || (node != nodes.end() && node->cause != cause::kInterrupted)) return;
+  if (left.node.empty() || (node != nodes.end() && !is_only_avoided(node->cause))) return;
   if (node == nodes.end()) {
     if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return;
     nodes.push_back({.name = left.node, .cause = cause::kInterrupted, .time = pass.now});
     node = std::prev(nodes.end());
   }
+  node->cause = cause::kInterrupted;
   node->message = clipped(left.message);
   node->until.reset();
   if (signal_of(pass, left.node) == nullptr) node->until = pass.now + kAvoidedFor;

@@ -15,7 +15,8 @@
 //  8. Another size: the record says so, and the gang changes while it runs; a free restart where it
 //     cannot.
 //  9. A deadline that has passed decides the end.
-// 10. Workers on machines that are about to go are told to leave them.
+// 10. Workers on machines that are about to go are told to leave them, and a slow one, if a rule
+//     says so.
 // 11. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
 //     memory its slot gets another pod in the same attempt; else the rules say whether it counts,
 //     and the attempt is raised, or the end decided.
@@ -85,6 +86,7 @@ void decide(Pass& pass) {
   // Who is told to leave a gang that ends by itself would be taken for the reason.
   const bool is_ending = loss && loss->has_fault && !loss->is_leaving;
   if (!is_ending && leaves_nodes(pass)) return;
+  if (!loss && moves_straggler(pass)) return;
   if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});

@@ -57,10 +57,12 @@ bool can_replace(const Pass& pass, const Loss& loss) {
   if (loss.has_fault && !is_mutant(Mutant::kI33FaultReplaced)) return false;
   // A successor must be what the others are.
   if (pod_hash(pass) != spec.pod_hash) return false;
+  if (!has_living_member(pass, loss)) return false;
+  if (loss.failure.cause == cause::kStraggler) return true;  // what its rule says has been done
   const Verdict verdict = judge(pass, loss);
   const bool is_restart =
       verdict.action == RuleAction::kRestart || verdict.action == RuleAction::kRestartFree;
-  return verdict.rule.empty() && is_restart && has_living_member(pass, loss);
+  return verdict.rule.empty() && is_restart;
 }
 
 void replace_members(Pass& pass, const Loss& loss) {

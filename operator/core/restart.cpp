@@ -42,8 +42,8 @@ Restart restart_of(Pass& pass, const Loss& loss, const Verdict& verdict) {
                   verdict.action == RuleAction::kRestart};
   if (!verdict.rule.empty()) restart.why += "; rule " + verdict.rule;
   // Its node is avoided as it is.
-  const bool is_interrupted = loss.failure.cause == cause::kInterrupted;
-  if (verdict.action == RuleAction::kReplaceNode && !is_interrupted) {
+  const bool has_left = is_only_avoided(loss.failure.cause);
+  if (verdict.action == RuleAction::kReplaceNode && !has_left) {
     const std::string& node = loss.failure.node;
     restart.is_counted = !exclude_node(pass, loss.failure);
     if (!restart.is_counted) restart.why += "; node " + node + " is avoided from now on";
@@ -70,7 +70,8 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
   const std::string& why = failure.cause;
   if (why == cause::kNodeRefused || why == cause::kEvicted) return policy.refused_backoff;
   const bool is_disruption = why == cause::kDeleted || why == cause::kPreempted ||
-                             why == cause::kNodeLost || why == cause::kInterrupted;
+                             why == cause::kNodeLost || why == cause::kInterrupted ||
+                             why == cause::kStraggler;
   if (is_disruption) return std::chrono::seconds{0};
   std::chrono::seconds wait = policy.backoff_first;
   for (int i = 1; i < without_progress && wait < policy.backoff_max; ++i) wait *= 2;

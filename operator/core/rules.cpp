@@ -85,9 +85,8 @@ bool exclude_node(Pass& pass, const Failure& failure) {
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   const auto known = std::ranges::find(nodes, failure.node, &ExcludedNode::name);
   if (failure.node.empty()) return false;
-  if (known !=
-      nodes.end()) {  // what is only avoided while its machine goes is excluded from now on
-    if (known->cause != cause::kInterrupted) return false;
+  if (known != nodes.end()) {  // what was only avoided is excluded from now on
+    if (!is_only_avoided(known->cause)) return false;
     nodes.erase(known);
   }
   if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return false;

@@ -83,6 +83,11 @@ const NodeSignal* signal_of(const Pass& pass, const std::string& node);  // null
 const api::ExcludedNode* left_node(const Pass& pass, const std::string& pod,
                                    const std::string& node);
 
+// straggler.cpp: slow workers. True if one was told to leave its node.
+bool moves_straggler(Pass& pass);
+// The node that this pod was told to leave for that; null: none.
+const api::ExcludedNode* moved_from(const Pass& pass, const std::string& pod);
+
 // resize.cpp: another size.
 bool is_resized(const Pass& pass);
 void resize(Pass& pass);

@@ -151,12 +151,16 @@ std::vector<CrdCase> policy_cases() {
   };
   const json codes = {{"onExitCodes", {{"values", {1}}}}};
   const json causes = {{"onCauses", {"OOM"}}};
+  const json slow = {{"onCauses", {"OOM", "Straggler"}}};
+  const json moved = {{"onCauses", {"Straggler"}}, {"action", "ReplaceNode"}};
   const json managed = with("managedBy", "example.com/a");
   const json rank0 = with("successPolicy", "Rank0");
   return {
       create("a rule without matcher", with("failurePolicy", rule_of(json::object()))),
       create("a rule for exit codes", with("failurePolicy", rule_of(codes))),
       create("a rule for causes", with("failurePolicy", rule_of(causes))),
+      create("a rule that restarts for a slow worker", with("failurePolicy", rule_of(slow))),
+      create("a rule that moves a slow worker", with("failurePolicy", rule_of(moved))),
       update("a rule's matcher away", with("failurePolicy", rule_of(codes)),
              with("failurePolicy", rule_of(json::object()))),
       update("rules", job, with("failurePolicy", rule_of(codes))),

@@ -110,6 +110,7 @@ Knobs draw_knobs(Random& random) {
   knobs.are_elastic = random.one_in(2);
   if (knobs.are_elastic && random.one_in(2)) make_restless(knobs);
   knobs.announce = rate(random, 3);
+  if (knobs.is_restless) knobs.slow = rate(random, 3);  // the others end before it is told
   return knobs;
 }
 

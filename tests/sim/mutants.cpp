@@ -125,6 +125,7 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kI33FaultReplaced, "I33FaultReplaced"},
       {Mutant::kI34MemberTakenAway, "I34MemberTakenAway"},
       {Mutant::kI36SignalIgnored, "I36SignalIgnored"},
+      {Mutant::kI42SlowStays, "I42SlowStays"},
       {Mutant::kI37VictimBlamed, "I37VictimBlamed"},
       {Mutant::kI35GangTooSmall, "I35GangTooSmall"},
       {Mutant::kI7LossUnconfirmed, "I7LossUnconfirmed"},

@@ -46,6 +46,7 @@ class Oracles final : public ApiObserver {
   void check_end(const Nodes& nodes, const People& people);
   std::string unsettled() const;
   void i36_nobody_stays(const Nodes& nodes);  // on a machine that has said for long that it goes
+  void i42_slow_one_has_left();               // its node, where a rule moves it
   void check_training(Training& training);
 
  private:
@@ -77,6 +78,7 @@ class Oracles final : public ApiObserver {
   void i20_resume_is_a_new_start(const JobWrite& write);
   void i21_report_is_of_this_attempt(const JobWrite& write);
   void o11_conditions_agree(const JobWrite& write);
+  void i42_moves_have_reasons(const JobWrite& write);
 
   // oracles_tally.cpp
   void i38_commits_are_counted(const local::Change& change);

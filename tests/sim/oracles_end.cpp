@@ -54,6 +54,17 @@ void Oracles::i36_nobody_stays(const Nodes& nodes) {
   }
 }
 
+void Oracles::i42_slow_one_has_left() {
+  for (const local::Object& pod : api_.all(kPods)) {
+    const auto facts = facts_of(*pod);
+    if (!facts || is_terminal_pod(*pod) || pod->at("metadata").contains("deletionTimestamp"))
+      continue;
+    const JobTruth& truth = truth_.jobs[facts->job_uid];
+    if (truth.slow.contains(text_at_pointer(*pod, "/metadata/uid")))
+      fail("I42", "pod " + text_at_pointer(*pod, "/metadata/name") + " holds up its gang still");
+  }
+}
+
 void Oracles::o01_jobs_came_to_an_end() {
   const std::string why = unsettled();
   if (!why.empty()) fail("O1", why);

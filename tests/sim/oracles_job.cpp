@@ -67,6 +67,7 @@ void Oracles::on_job_written(const local::Change& change) {
   i15_transitions_are_changes(write);
   i21_report_is_of_this_attempt(write);
   o11_conditions_agree(write);
+  i42_moves_have_reasons(write);
   i38_recoveries_are_told(write);
   i39_time_is_accounted(write);
   if (truth.was_status_cut) return;  // what somebody else took away cannot be compared
@@ -78,6 +79,29 @@ void Oracles::on_job_written(const local::Change& change) {
   i10_terminal_is_final(write);
   i19_suspension_is_carried_through(write);
   i20_resume_is_a_new_start(write);
+}
+
+// One slow worker at a time is told to leave, if a rule says so, and not soon after another.
+void Oracles::i42_moves_have_reasons(const JobWrite& write) {
+  constexpr std::chrono::minutes kBetween{5};
+  const auto is_old = [&](const ExcludedNode& node) {
+    return std::ranges::find(write.before.status.excluded_nodes, node.name, &ExcludedNode::name) !=
+           write.before.status.excluded_nodes.end();
+  };
+  for (const ExcludedNode& node : write.after.status.excluded_nodes) {
+    if (node.cause != core::cause::kStraggler || is_old(node)) continue;
+    if (write.after.spec.failure_rules.empty())
+      fail("I42", node.name + " is avoided without a rule");
+    const local::Object pod =
+        node.pods.size() == 1 ? api_.find(kube::resources::kPods, node.pods.front()) : nullptr;
+    if (node.pods.size() != 1) fail("I42", node.name + " is avoided for no worker");
+    if (pod != nullptr && !write.truth.slow.contains(text_at_pointer(*pod, "/metadata/uid")))
+      fail("I42", node.pods.front() + " is told to leave and was never slow");
+    for (const ExcludedNode& other : write.before.status.excluded_nodes) {
+      const bool is_soon = other.cause == node.cause && *node.time < *other.time + kBetween;
+      if (is_soon && knobs_.clock_step == 0) fail("I42", "two workers are moved within 5 minutes");
+    }
+  }
 }
 
 void Oracles::i01_attempt_grows(const JobWrite& write) {

@@ -55,6 +55,10 @@ json People::draw_spec() {
                        {"onShortage", random.one_in(3) ? "Wait" : "Shrink"},
                        {"shortageSeconds", 1 + random.below(30)}};
   }
+  if (knobs_.slow > 0 && !random.one_in(4)) {
+    spec["failurePolicy"]["rules"] =
+        json::array({{{"name", "slow"}, {"action", "ReplaceNode"}, {"onCauses", {"Straggler"}}}});
+  }
   return spec;
 }
 

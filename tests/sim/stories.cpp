@@ -69,6 +69,18 @@ std::vector<Story> all_stories() {
          world.oracles.i36_nobody_stays(world.nodes);
          world.pass(seconds{30});
        }},
+      {"straggler",  // a rule moves it to another machine
+       [](World& world) {
+         world.training.fixed = Course{120, 5, seconds{1}};
+         json spec = spec_of(3);
+         spec["failurePolicy"]["rules"] = json::array(
+             {{{"name", "slow"}, {"action", "ReplaceNode"}, {"onCauses", {"Straggler"}}}});
+         world.people.create_job(kJob, spec);
+         for (int i = 0; i < 60 && !world.training.slow_down_one(std::chrono::hours{1}); ++i)
+           world.pass(seconds{1});
+         world.pass(seconds{100});
+         world.oracles.i42_slow_one_has_left();
+       }},
       {"elastic",  // the others go on without it
        [](World& world) {
          start(world, 3, 1);

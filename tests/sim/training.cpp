@@ -118,6 +118,7 @@ std::pair<const Training::Key, Training::Gang>* Training::find(Rank& rank) {
 void Training::leave(Rank& rank) {
   memory_.erase(&rank);
   hung_.erase(&rank);
+  slow_.erase(&rank);
   auto* entry = find(rank);
   if (entry == nullptr) return;
   Gang& gang = entry->second;
@@ -180,6 +181,31 @@ bool Training::kill_one() {
   return true;
 }
 
+bool Training::slow_down_one(milliseconds time) {
+  const auto found = std::ranges::find_if(gangs_, [](const auto& item) {
+    const Gang& gang = item.second;
+    return gang.is_started && !gang.is_over && !gang.is_program && gang.ranks.size() > 1;
+  });
+  if (found == gangs_.end()) return false;
+  const auto& [job, attempt, generation] = found->first;
+  const auto& ranks = found->second.ranks;
+  const auto chosen =
+      std::next(ranks.begin(), static_cast<long>(engine_.random().below(ranks.size())));
+  Rank* rank = chosen->second;
+  engine_.trace("rank " + std::to_string(chosen->first) + " of " + job + " is slow");
+  ++truth_.of(job, attempt).disruptions;  // it may be moved
+  truth_.jobs[job].slow.insert(rank->uid());
+  slow_.insert(rank);
+  engine_.after(time, [this, rank] { slow_.erase(rank); });
+  return true;
+}
+
+int Training::slow_rank(const Gang& gang) const {
+  const auto found = std::ranges::find_if(
+      gang.ranks, [this](const auto& item) { return slow_.contains(item.second); });
+  return found == gang.ranks.end() ? -1 : found->first;
+}
+
 bool Training::give_up_one() {
   const auto found = std::ranges::find_if(gangs_, [](const auto& item) {
     return item.second.is_started && !item.second.is_over && std::get<2>(item.first) > 1;
@@ -228,8 +254,12 @@ void Training::step(const Key& key) {
   JobTruth& truth = truth_.jobs[std::get<0>(key)];
   (gang.step > truth.highest_step ? truth.trained : truth.redone) += plan.step_time;
   truth.highest_step = std::max(truth.highest_step, gang.step);
-  gang.ranks.at(0)->say(channel::Report{
-      .step = gang.step, .total_steps = plan.steps, .loss = 1.0 / static_cast<double>(gang.step)});
+  const int slow = slow_rank(gang);
+  gang.ranks.at(0)->say(channel::Report{.step = gang.step,
+                                        .total_steps = plan.steps,
+                                        .loss = 1.0 / static_cast<double>(gang.step),
+                                        .slow_rank = slow,
+                                        .slow_factor = slow < 0 ? 0.0 : 2.0});
   if (gang.step % plan.save_every == 0 || gang.step >= plan.steps) {
     for (int rank = 0; rank < gang.world_size; ++rank) seal(gang, rank);
   }

@@ -59,6 +59,8 @@ class Training {
   bool hangs(const Rank& rank) const { return hung_.contains(&rank); }
   // kill -9 of the highest rank of a gang that trains; false: there is none.
   bool kill_one();
+  // A rank of a gang that trains holds it up, for so long; false: there is none.
+  bool slow_down_one(milliseconds time);
   bool give_up_one();  // exit 75; of a gang that has been broken before
   void save_and_stop(Rank& rank);
   void save(Rank& rank);
@@ -99,6 +101,7 @@ class Training {
   void seal(Gang& gang, int rank);
   void fail_one(const Key& key, Gang& gang);
   bool is_stalled(const Gang& gang) const;
+  int slow_rank(const Gang& gang) const;  // -1: none
   int draw_exit(const std::string& job_uid, std::int64_t attempt, int& signal);
   void finish(const Key& key, Gang& gang);
   std::pair<const Key, Gang>* find(Rank& rank);
@@ -110,7 +113,7 @@ class Training {
   std::map<Key, Gang> gangs_;
   std::map<std::string, std::vector<Published>> stored_;
   std::map<const Rank*, membership::Holding> memory_;
-  std::set<const Rank*> hung_;
+  std::set<const Rank*> hung_, slow_;
   std::string invented_;
 };
 

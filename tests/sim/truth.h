@@ -33,6 +33,7 @@ struct JobTruth {
   std::int64_t highest_step = 0;
   // Pod and generation in which a program failed because a peer of its was lost.
   std::set<std::pair<std::string, std::int64_t>> victims;
+  std::set<std::string> slow;   // UIDs of pods that have held up their gang
   bool was_status_cut = false;  // somebody wrote to its status
   bool is_trail_lost = false;   // no WorkerGroup tells of what --cascade=orphan left
 };

@@ -176,6 +176,9 @@ void World::inject_node_faults() {
     nodes.announce_one(engine.between(milliseconds{5'000}, milliseconds{120'000}),
                        static_cast<Nodes::Told>(engine.random().below(3)));
   });
+  every(knobs.slow, [this] {
+    training.slow_down_one(engine.between(milliseconds{10'000}, milliseconds{120'000}));
+  });
   every(knobs.evict, [this] {
     if (engine.random().one_in(2)) return nodes.press_pod();
     nodes.evict_pod("EvictionByEvictionAPI");
