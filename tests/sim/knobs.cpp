@@ -129,6 +129,7 @@ Knobs churn_knobs() {
   knobs.step_max = milliseconds{10'000};
   knobs.crash_per_step = 20;
   knobs.are_elastic = true;
+  knobs.slow = 1;
   return knobs;
 }
 

@@ -15,6 +15,8 @@ struct Story {
   std::function<void(World&)> run;
 };
 const std::vector<Story>& stories();
+// A process that starts now sees this kind (empty: all kinds) as it was twenty seconds ago.
+void show_past(World& world, const std::string& plural, seconds time);
 
 // What is done to a story, and at which of the operator's writes (counted from 1).
 enum class Blow {
