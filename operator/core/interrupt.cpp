@@ -140,13 +140,17 @@ void avoid_node(Pass& pass, const Failure& left) {
   constexpr std::size_t kPodsMax = 32;  // of the schema
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   auto node = std::ranges::find(nodes, left.node, &ExcludedNode::name);
-  if (left.node.empty() || (node != nodes.end() && !is_only_avoided(node->cause))) return;
+  if (left.node.empty()) return;
+  if (node != nodes.end() && node->cause != cause::kInterrupted) {
+    if (!is_only_avoided(node->cause)) return;
+    nodes.erase(node);
+    node = nodes.end();
+  }
   if (node == nodes.end()) {
     if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return;
     nodes.push_back({.name = left.node, .cause = cause::kInterrupted, .time = pass.now});
     node = std::prev(nodes.end());
   }
-  node->cause = cause::kInterrupted;
   node->message = clipped(left.message);
   node->until.reset();
   if (signal_of(pass, left.node) == nullptr) node->until = pass.now + kAvoidedFor;
