@@ -4,6 +4,7 @@
 #include <functional>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 #include "cli/text.h"
 #include "operator/core/failures.h"
@@ -111,6 +112,18 @@ std::string recoveries_text(const api::Recoveries& recoveries) {
   return text + ", " + std::to_string(recoveries.resizes) + " for another size";
 }
 
+std::string goodput_text(const api::Goodput& goodput) {
+  if (goodput.productive_seconds + goodput.lost_seconds == 0) return "";
+  std::vector<std::pair<std::string, int>> causes{goodput.lost_by_cause.begin(),
+                                                  goodput.lost_by_cause.end()};
+  std::ranges::stable_sort(causes, std::greater{}, &std::pair<std::string, int>::second);
+  std::string lost;
+  for (const auto& [cause, seconds] : causes)
+    lost += (lost.empty() ? ": " : ", ") + cause + " " + format_seconds(seconds);
+  return percent_text(goodput) + ", " + format_seconds(goodput.productive_seconds) +
+         " of new steps, " + format_seconds(goodput.lost_seconds) + " lost" + lost;
+}
+
 // What holds, and what should hold and does not.
 std::string conditions_text(const JobSnapshot& snapshot) {
   std::string text;
@@ -196,18 +209,6 @@ std::string progress_text(const api::Progress& progress) {
 std::string straggler_text(const api::Straggler& slow) {
   return "rank " + std::to_string(slow.rank) + " (pod " + slow.pod + " on node " + slow.node +
          ") takes " + slow.factor + " times as long as the others";
-}
-
-std::string goodput_text(const api::Goodput& goodput) {
-  if (goodput.productive_seconds + goodput.lost_seconds == 0) return "";
-  std::vector<std::pair<std::string, int>> causes{goodput.lost_by_cause.begin(),
-                                                  goodput.lost_by_cause.end()};
-  std::ranges::stable_sort(causes, std::greater{}, &std::pair<std::string, int>::second);
-  std::string lost;
-  for (const auto& [cause, seconds] : causes)
-    lost += (lost.empty() ? ": " : ", ") + cause + " " + format_seconds(seconds);
-  return percent_text(goodput) + ", " + format_seconds(goodput.productive_seconds) +
-         " of new steps, " + format_seconds(goodput.lost_seconds) + " lost" + lost;
 }
 
 std::string status_table(const std::vector<api::TrainingJob>& jobs, const TableOptions& options,

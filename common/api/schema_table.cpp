@@ -284,7 +284,7 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "count":{"$ref":30}}},{"type":"object","maxProperties":16,"additionalProperties":{"type":"integer","format":"int32",
 "minimum":0,"maximum":2147483647}},{"type":"object","properties":{"inPlace":{"type":"integer","format":"int32",
 "minimum":0,"maximum":2147483647},"resizes":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},
-"byCause":{"$ref":33}}},{"type":"object","maxProperties":32,"additionalProperties":{"type":"integer","format":"int32",
+"byCause":{"$ref":33}}},{"type":"object","maxProperties":48,"additionalProperties":{"type":"integer","format":"int32",
 "minimum":0,"maximum":2147483647}},{"type":"object","properties":{"rank":{"type":"integer","format":"int32",
 "minimum":0,"maximum":2147483647},"pod":{"type":"string","maxLength":63},"podUid":{"type":"string","maxLength":64},
 "node":{"type":"string","maxLength":253},"exitCode":{"type":"integer","format":"int32","minimum":-2147483648,

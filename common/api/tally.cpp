@@ -4,17 +4,31 @@
 
 namespace pawl::api {
 
-void raise(std::map<std::string, int>& counts, const std::map<std::string, int>& others) {
+namespace {
+
+// A record is written with what a pod may do: its words are bounded, so that there is always room
+// for the operator's own.
+constexpr std::size_t kRecoveryCausesMax = 16, kLostCausesMax = 24;
+
+void raise(std::map<std::string, int>& counts, const std::map<std::string, int>& others,
+           std::size_t causes_max) {
   for (const auto& [cause, count] : others) {
+    if (counts.size() >= causes_max && !counts.contains(cause)) continue;
     int& known = counts[cause];
     known = std::max(known, count);
   }
 }
 
+}  // namespace
+
+void raise(std::map<std::string, int>& lost_by_cause, const std::map<std::string, int>& others) {
+  raise(lost_by_cause, others, kLostCausesMax);
+}
+
 void raise(Recoveries& count, const Recoveries& other) {
   count.in_place = std::max(count.in_place, other.in_place);
   count.resizes = std::max(count.resizes, other.resizes);
-  raise(count.by_cause, other.by_cause);
+  raise(count.by_cause, other.by_cause, kRecoveryCausesMax);
 }
 
 void raise(GangTime& time, const GangTime& other) {

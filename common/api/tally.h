@@ -59,7 +59,7 @@ inline constexpr char kOther[] = "Other";
 // Both are readings of the same counters: of each the later one.
 void raise(Recoveries& count, const Recoveries& other);
 void raise(GangTime& time, const GangTime& other);
-void raise(std::map<std::string, int>& counts, const std::map<std::string, int>& others);
+void raise(std::map<std::string, int>& lost_by_cause, const std::map<std::string, int>& others);
 std::int64_t sum_of(const std::map<std::string, int>& counts);
 
 }  // namespace pawl::api

@@ -74,5 +74,23 @@ TEST_CASE("codec: a wrong type in a WorkerGroup names the field", "[api]") {
   }
 }
 
+TEST_CASE("tally: of two readings the later counts, and words are bounded", "[api][I38]") {
+  Recoveries count;
+  count.in_place = 2;
+  count.by_cause = {{"Hang", 2}};
+  Recoveries other;
+  other.in_place = 3;
+  other.by_cause = {{"Hang", 1}, {"Signal", 2}};
+  raise(count, other);
+  CHECK(count.in_place == 3);
+  CHECK(count.by_cause == std::map<std::string, int>{{"Hang", 2}, {"Signal", 2}});
+  // Whatever a pod writes into the record, the job's status stays writable.
+  std::map<std::string, int> lost{{"Redone", 1}}, forged{{"Redone", 5}};
+  for (int i = 0; i < 100; ++i) forged["word " + std::to_string(i)] = 1;
+  raise(lost, forged);
+  CHECK(lost.size() == 24);
+  CHECK(lost.at("Redone") == 5);
+}
+
 }  // namespace
 }  // namespace pawl::api
