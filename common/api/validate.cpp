@@ -213,12 +213,14 @@ void check_rules(const json& job, Errors& errors) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const std::string path = "spec.failurePolicy.rules[" + std::to_string(i) + "]";
     const json causes = at(rules[i], {"onCauses"});
-    refuse_if(at(rules[i], {"onExitCodes"}).is_null() && causes.is_null(), path,
-              "a rule needs onExitCodes or onCauses: say which failures it is for", errors);
+    if (at(rules[i], {"onExitCodes"}).is_null() && causes.is_null())
+      errors.push_back(
+          {path, "a rule needs onExitCodes or onCauses: say which failures it is for"});
     const bool is_for_slow = std::ranges::find(causes, kCauseStraggler) != causes.end();
-    refuse_if(is_for_slow && at(rules[i], {"action"}) != "ReplaceNode", path,
-              "cause Straggler goes with action ReplaceNode only: a slow worker has not failed",
-              errors);
+    if (is_for_slow && at(rules[i], {"action"}) != "ReplaceNode")
+      errors.push_back(
+          {path,
+           "cause Straggler goes with action ReplaceNode only: a slow worker has not failed"});
   }
 }
 

@@ -68,8 +68,8 @@ bool moves_straggler(Pass& pass) {
   const Loss slow{.kind = LossKind::kDisruption,
                   .failure = {.rank = rank_of(pass, pod->meta.uid),
                               .pod = pod->meta.name,
-                              .pod_uid = pod->meta.uid,
                               .node = pod->node,
+                              .pod_uid = pod->meta.uid,
                               .cause = cause::kStraggler,
                               .message = "took " + factor + " times as long as the others"}};
   const Verdict verdict = judge(pass, slow);

@@ -105,8 +105,20 @@ void Oracles::on_pod_deleted(const json& pod) {
   if (job && !failure_) i19_leaves_time_to_save(pod, *job);
 }
 
-// The operator ends pods of lower attempts, of jobs that are to stop, of jobs that are gone, and on
-// machines that go.
+namespace {
+
+// What holds up its gang leaves its node, once the status says so (I42).
+bool is_to_move(const api::TrainingJob& job, const std::string& pod) {
+  return std::ranges::any_of(job.status.excluded_nodes, [&](const api::ExcludedNode& node) {
+    return node.cause == core::cause::kStraggler &&
+           std::ranges::find(node.pods, pod) != node.pods.end();
+  });
+}
+
+}  // namespace
+
+// The operator ends pods of lower attempts, of jobs that are to stop, of jobs that are gone, on
+// machines that go, and those that a rule moves.
 void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) {
   const std::string name = text_at_pointer(pod, "/metadata/name");
   const auto facts = facts_of(pod);
@@ -119,6 +131,7 @@ void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) 
   if (facts->attempt < job->status.attempt || is_stopping(*job)) return;
   if (replaced_.contains({facts->job_uid, name})) return;  // another has its place
   if (is_announced && is_announced(text_at_pointer(pod, "/spec/nodeName"))) return;
+  if (is_to_move(*job, name)) return;
   fail("O4", "the operator deletes the live pod " + name + " of attempt " +
                  std::to_string(job->status.attempt));
 }

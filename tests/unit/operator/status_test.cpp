@@ -1,5 +1,6 @@
 #include "operator/core/status.h"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
 #include "operator/core/pods.h"
