@@ -206,11 +206,6 @@ std::string progress_text(const api::Progress& progress) {
   return text;
 }
 
-std::string straggler_text(const api::Straggler& slow) {
-  return "rank " + std::to_string(slow.rank) + " (pod " + slow.pod + " on node " + slow.node +
-         ") takes " + slow.factor + " times as long as the others";
-}
-
 std::string status_table(const std::vector<api::TrainingJob>& jobs, const TableOptions& options,
                          TimePoint now) {
   std::vector<const api::TrainingJob*> sorted;
@@ -245,7 +240,7 @@ std::string status_page(const JobSnapshot& snapshot) {
     std::string text = progress_text(*status.progress);
     if (status.progress->time) text += ", " + ago(status.progress->time, snapshot.now);
     add(page, "progress", text);
-    if (status.progress->straggler) add(page, "slow", straggler_text(*status.progress->straggler));
+    if (status.progress->straggler) add(page, "slow", core::sentence(*status.progress->straggler));
   }
   if (status.checkpoint) add(page, "checkpoint", checkpoint_text(*status.checkpoint, snapshot.now));
   add(page, "restarts", restarts_text(job));

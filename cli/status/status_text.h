@@ -21,6 +21,5 @@ std::string status_page(const JobSnapshot& snapshot);
 std::string phase_text(const api::TrainingJob& job);
 // "step 400/800 (50%), loss 2.1234, …"; "" without progress.
 std::string progress_text(const api::Progress& progress);
-std::string straggler_text(const api::Straggler& slow);
 
 }  // namespace pawl::cli

@@ -7,6 +7,7 @@
 #include "cli/status/status_text.h"
 #include "cli/text.h"
 #include "cli/why/reasons.h"
+#include "operator/core/failures.h"
 
 namespace pawl::cli {
 namespace {
@@ -42,7 +43,7 @@ Answer while_running(const JobSnapshot& snapshot) {
     return answer;
   }
   answer.because += "; " + progress_text(*progress);
-  if (progress->straggler) answer.because += "; " + straggler_text(*progress->straggler);
+  if (progress->straggler) answer.because += "; " + core::sentence(*progress->straggler);
   if (status.checkpoint) {
     answer.because +=
         "; the newest checkpoint is of step " + std::to_string(status.checkpoint->step);

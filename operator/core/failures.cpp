@@ -161,6 +161,11 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
   return loss;
 }
 
+std::string sentence(const Straggler& slow) {
+  return "rank " + std::to_string(slow.rank) + " (pod " + slow.pod + " on node " + slow.node +
+         ") takes " + slow.factor + " times as long as the others";
+}
+
 std::string sentence(const Failure& failure) {
   std::string who = failure.rank >= 0 ? "rank " + std::to_string(failure.rank) : "a worker";
   if (!failure.pod.empty()) {

@@ -54,6 +54,9 @@ const api::Failure* noted_failure(const Pass& pass);
 // "rank 1 (pod a-1-1-0 on node b) ended with exit code 1"
 std::string sentence(const api::Failure& failure);
 
+// "rank 1 (pod a-1-1-0 on node b) takes 2.1 times as long as the others"
+std::string sentence(const api::Straggler& slow);
+
 // Causes that the operator names itself; the launchers' are in types.h (Failure.cause).
 namespace cause {
 inline constexpr char kError[] = "Error";

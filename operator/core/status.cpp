@@ -130,10 +130,7 @@ void tell_straggler(Pass& pass) {
                         before->straggler->rank == slow->rank &&
                         before->straggler->pod == slow->pod;
   if (!slow || is_known) return;
-  pass.emit(true, "Straggler",
-            "rank " + std::to_string(slow->rank) + " (pod " + slow->pod + " on node " + slow->node +
-                ") takes " + slow->factor + " times as long as the others",
-            slow->pod);
+  pass.emit(true, "Straggler", sentence(*slow), slow->pod);
 }
 
 }  // namespace

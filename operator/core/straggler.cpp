@@ -31,10 +31,9 @@ const PodView* slow_pod(const Pass& pass) {
   return nullptr;
 }
 
-const ExcludedNode* find_excluded(const Pass& pass, const std::string& node) {
+bool is_excluded(const Pass& pass, const std::string& node) {
   const auto& nodes = pass.job.status.excluded_nodes;
-  const auto found = std::ranges::find(nodes, node, &ExcludedNode::name);
-  return found == nodes.end() ? nullptr : &*found;
+  return std::ranges::find(nodes, node, &ExcludedNode::name) != nodes.end();
 }
 
 // Of the newest worker that was moved; from then on kBetween has to pass.
@@ -43,12 +42,6 @@ std::optional<TimePoint> moved_last(const Pass& pass) {
   for (const ExcludedNode& node : pass.job.status.excluded_nodes)
     if (node.cause == cause::kStraggler && node.time) last = std::max(last, node.time);
   return last;
-}
-
-// The node stands in the status, and the pod that it was for is there still.
-bool is_to_go(const ExcludedNode& node, const PodView& pod) {
-  return node.cause == cause::kStraggler &&
-         std::ranges::find(node.pods, pod.meta.name) != node.pods.end();
 }
 
 }  // namespace
@@ -74,10 +67,9 @@ bool moves_straggler(Pass& pass) {
                               .message = "took " + factor + " times as long as the others"}};
   const Verdict verdict = judge(pass, slow);
   if (verdict.rule.empty() || verdict.action != RuleAction::kReplaceNode) return false;
-  if (const ExcludedNode* known = find_excluded(pass, pod->node)) {
+  if (moved_from(pass, pod->meta.name) == nullptr) {
     // It came when the node was avoided already: there was no other place.
-    if (!is_to_go(*known, *pod)) return false;
-  } else {
+    if (is_excluded(pass, pod->node)) return false;
     if (!is_true(pass.next, condition::kRunning)) return false;
     const auto last = moved_last(pass);
     if (last && pass.now < *last + kBetween) {
