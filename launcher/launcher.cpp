@@ -108,7 +108,13 @@ Status Launcher::set_up(Timings timings) {
                        }});
   PAWL_TRY(logs, LogPump::start(settings_.worker.processes > 1, STDOUT_FILENO, STDERR_FILENO));
   set_up_processes(std::move(logs));
+  if (auto nvml = gpu::Nvml::open(settings_.nvml)) {
+    nvml_ = std::move(*nvml);
+  } else {
+    log_.debug("no_nvml", {{"why", nvml.error().message}});
+  }
   membership_ = std::make_unique<Membership>(identity(timings), timings);
+  if (nvml_) watch_gpus();
   if (!settings_.metadata.empty()) {
     metadata_ = std::make_unique<MetadataWatch>(
         MetadataOptions{.url = settings_.metadata}, log_, [this](const std::string& what) {
@@ -155,8 +161,9 @@ void Launcher::set_up_processes(std::unique_ptr<LogPump> logs) {
   // What a process said before it ended counts: its channel is read to the end first.
   supervisor_ = std::make_unique<Supervisor>(
       clock_, inbox_, std::move(logs),
-      Supervisor::Events{.before_exit = [this](int local_rank) { channels_->drain(local_rank); },
-                         .on_exited = [this](ProcessExited exited) { feed(exited); }});
+      Supervisor::Events{
+          .before_exit = [this](int local_rank) { channels_->drain(local_rank); },
+          .on_exited = [this](ProcessExited exited) { on_exited(std::move(exited)); }});
   set_up_standbys();
   const auto checkpoint = settings_.worker.checkpoint.value_or(api::WorkerFacts::Checkpoint{});
   saver_ = std::make_unique<Saver>(
@@ -189,6 +196,29 @@ void Launcher::set_up_standbys() {
   supervisor_->use(StandbySet::create(std::move(options), clock_, log_));
 }
 
+void Launcher::watch_gpus() {
+  const auto visible = settings_.env.find("NVIDIA_VISIBLE_DEVICES");
+  gpu::GpuWatchOptions options;
+  if (visible != settings_.env.end()) options.uuids = gpu::named_uuids(visible->second);
+  gpu::GpuWatchEvents events{.on_checked =
+                                 [this](const std::string& fault) {
+                                   inbox_->post([this, fault] { feed(NodeChecked{fault}); });
+                                 },
+                             .on_fault =
+                                 [this](const std::string& what) {
+                                   inbox_->post([this, what] { feed(NodeFault{what}); });
+                                 },
+                             .on_program_error =
+                                 [this](const std::string& what) {
+                                   inbox_->post([this, what] {
+                                     program_error_ = what;
+                                     program_error_at_ = clock_.steady_now();
+                                   });
+                                 }};
+  gpus_ = std::make_unique<gpu::GpuWatch>(std::move(nvml_), std::move(options), log_,
+                                          std::move(events));
+}
+
 Identity Launcher::identity(const Timings&) const {
   return {
       .self = {settings_.pod_uid, start_id_},
@@ -207,7 +237,8 @@ Identity Launcher::identity(const Timings&) const {
       .data_key = os::random_hex(32),
       // A foreign program saves by itself, and begins with what it finds.
       .has_checkpoints = settings_.worker.checkpoint.has_value() && !settings_.worker.is_in_place,
-      .checkpoint_seconds = settings_.checkpoint_seconds()};
+      .checkpoint_seconds = settings_.checkpoint_seconds(),
+      .is_checked_first = nvml_ && settings_.has_health_gate};
 }
 
 int Launcher::run() {
@@ -228,6 +259,7 @@ int Launcher::run() {
     record_->on_tick();
     hub_->on_tick();
     supervisor_->on_tick();
+    if (!exits_.empty() && last_tick >= exits_due_) tell_exits();  // a driver that hangs
     feed(look_at_processes());
   }
   hub_->finish(kFinishMax);

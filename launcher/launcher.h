@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/kube/transport.h"
 #include "launcher/channel/channel_set.h"
+#include "launcher/gpu/gpu_watch.h"
 #include "launcher/health.h"
 #include "launcher/loop/inbox.h"
 #include "launcher/loop/poller.h"
@@ -44,6 +45,7 @@ class Launcher {
   Status set_up_peers();
   void set_up_processes(std::unique_ptr<LogPump> logs);
   void set_up_standbys();
+  void watch_gpus();
   membership::Identity identity(const membership::Timings& timings) const;
 
   void feed(const membership::Input& input);
@@ -56,6 +58,8 @@ class Launcher {
 
   void perform(const membership::Action& action);
   membership::Tick look_at_processes() const;
+  void on_exited(membership::ProcessExited exited);
+  void tell_exits();
   void act(const membership::ReadRecord& read) { record_->read(read.id); }
   void act(const membership::WatchRecord& watch) { record_->watch(watch.is_on); }
   void act(const membership::WriteStatus& write) { record_->write(write); }
@@ -99,6 +103,13 @@ class Launcher {
   std::unique_ptr<Saver> saver_;
   std::unique_ptr<membership::Membership> membership_;
   std::unique_ptr<MetadataWatch> metadata_;
+  std::unique_ptr<gpu::Nvml> nvml_;      // until somebody watches
+  std::unique_ptr<gpu::GpuWatch> gpus_;  // null: there are none
+  // Ends of processes that wait for what their GPUs say of it, until then at the latest.
+  std::vector<membership::ProcessExited> exits_;
+  SteadyPoint exits_due_{};
+  std::string program_error_;  // that a GPU has told last, and when
+  SteadyPoint program_error_at_{};
 
   std::deque<membership::Input> inputs_;  // that came while actions were being performed
   bool is_feeding_ = false;

@@ -137,6 +137,27 @@ void Launcher::start_process(int local_rank, const std::optional<Placement>& pla
                      .message = started.error().message});
 }
 
+// A GPU that fails ends its program as a bug does, and is heard of a moment later.
+void Launcher::on_exited(ProcessExited exited) {
+  constexpr std::chrono::milliseconds kLookMax{1'000};
+  const bool is_clear = exited.exit_code == 0 || exited.was_told || exited.was_killed;
+  if (!gpus_ || is_clear) return feed(exited);
+  exits_.push_back(std::move(exited));
+  exits_due_ = clock_.steady_now() + kLookMax;
+  gpus_->look([this, inbox = inbox_] { inbox->post([this] { tell_exits(); }); });
+}
+
+void Launcher::tell_exits() {
+  constexpr std::chrono::seconds kRelated{10};
+  const bool is_related =
+      !program_error_.empty() && clock_.steady_now() - program_error_at_ < kRelated;
+  for (ProcessExited& exited : std::exchange(exits_, {})) {
+    if (is_related)
+      exited.message += (exited.message.empty() ? "after: " : "; after: ") + program_error_;
+    feed(exited);
+  }
+}
+
 Tick Launcher::look_at_processes() const {
   Tick tick;
   for (int i = 0; i < settings_.worker.processes; ++i) {

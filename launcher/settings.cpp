@@ -73,6 +73,9 @@ Result<Settings> read_settings(const std::map<std::string, std::string>& env,
     settings.standby_after =
         std::chrono::seconds{reader.number(api::kEnvStandbySeconds, seconds, 0, 86'400)};
   }
+  settings.nvml = reader.text(api::kEnvNvml);
+  if (const std::string gate = reader.text(api::kEnvHealthGate); !gate.empty())
+    settings.has_health_gate = reader.number(api::kEnvHealthGate, gate, 0, 1) == 1;
   settings.termination_log = reader.text(api::kEnvTerminationLog, settings.termination_log);
   if (command.empty()) reader.complain("no command after --");
   if (!reader.problems().empty()) return fail(Code::kInvalid, reader.problems());

@@ -23,6 +23,8 @@ struct Settings {
   std::string metadata;    // "http://169.254.169.254": the cloud's service; empty: nobody asks it
   int health_port = -1;    // -1: none
   std::string termination_log = "/dev/termination-log";
+  std::string nvml;  // NVIDIA's management library; empty: where it usually lies
+  bool has_health_gate = true;
   // That a program has run before another process stands by for it; 0: none ever does.
   std::chrono::seconds standby_after{kStandbySeconds};
 

@@ -56,6 +56,9 @@ inline constexpr char kEnvTerminationLog[] =
     "PAWL_TERMINATION_LOG";  // default /dev/termination-log
 // The user's own, in the template: launcher/settings.h, standby_after.
 inline constexpr char kEnvStandbySeconds[] = "PAWL_STANDBY_SECONDS";
+// … launcher/gpu: 0: a worker joins without a look at its GPUs; and where NVIDIA's library lies.
+inline constexpr char kEnvHealthGate[] = "PAWL_HEALTH_GATE";
+inline constexpr char kEnvNvml[] = "PAWL_NVML";
 // What a process that stands by for a program calls itself until it has become that.
 inline constexpr char kStandbyName[] = "pawl-standby";
 
@@ -102,6 +105,7 @@ inline constexpr int kLogTailBytesMax = 2048;
 inline constexpr int kMessageBytesMax = 1024;
 // Of a failure, and of an excluded node: the machine is taken away, which was said before it was.
 inline constexpr char kCauseInterrupted[] = "Interrupted";
+inline constexpr char kCauseGpuFault[] = "GpuFault";  // a GPU of it has failed, or is found bad
 // … of a worker that held up its gang there.
 inline constexpr char kCauseStraggler[] = "Straggler";
 // Of excluded nodes that are used where there are no others: a slow gang is better than none.

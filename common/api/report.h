@@ -46,7 +46,8 @@ struct Failure {
   std::string pod, node;
   std::string pod_uid;
   std::optional<int> exit_code, signal;
-  std::string cause;  // Error, Signal, OOM, Evicted, NodeLost, Victim, Unknown
+  // Error, Signal, OOM, Hang, GpuFault, Interrupted, Evicted, NodeLost, Victim, Unknown
+  std::string cause;
   std::string message;
   std::string log_tail;
   std::int64_t attempt = 0;

@@ -85,6 +85,13 @@ struct PublishDone {
 struct TerminationAsked {    // SIGTERM or SIGINT
   std::string interruption;  // or, if not empty, what the cloud says of this machine's end
 };
+// The look at this machine that comes before the first join (Identity::is_checked_first).
+struct NodeChecked {
+  std::string fault;  // why no worker may begin here; empty: it is well
+};
+struct NodeFault {  // its hardware has failed, and with it what runs here
+  std::string what;
+};
 enum class RunState {
   kRuns,
   kStopped,  // by SIGSTOP or the like
@@ -105,7 +112,7 @@ struct Tick {
 
 using Input = std::variant<RecordSeen, RecordGone, WriteDone, PeerUp, PeerDown, PeerSaid,
                            ProcessSaid, ProcessExited, CheckpointSelected, ShardWritten,
-                           PublishDone, TerminationAsked, Tick>;
+                           PublishDone, TerminationAsked, NodeChecked, NodeFault, Tick>;
 
 // ---- actions
 struct ReadRecord {  // → RecordSeen with this id

@@ -30,6 +30,7 @@ struct Identity {
       data_key;  // hex, 32 random bytes: the key of the generation that we commit, if we lead
   bool has_checkpoints = false;
   int checkpoint_seconds = 60;
+  bool is_checked_first = false;  // it does not join before NodeChecked
 };
 
 struct Timings {
@@ -38,6 +39,7 @@ struct Timings {
   // After the loss of the leader, for it to be heard again; then claim_step for each lower rank.
   std::chrono::milliseconds takeover_wait{500};
   std::chrono::milliseconds redial_first{100}, redial_max{2000};
+  std::chrono::milliseconds check_max{2'000};     // then it joins without NodeChecked
   std::chrono::milliseconds refused_max{30'000};  // how long a leader's refusal is retried
   std::chrono::milliseconds unreachable_max{30'000};
   std::chrono::milliseconds save_grace{20'000};  // from Stop{is_saving} to TERM

@@ -16,6 +16,7 @@ Member::Member(Context& ctx)
 // Native processes only wait for Welcome, so they start at once: loading their libraries and data
 // happens beside the joining. Others need their rank in the environment.
 void Member::start() {
+  if (ctx_.id.is_checked_first) check_by_ = ctx_.now.steady + ctx_.timings.check_max;
   ctx_.act(WatchRecord{true});
   if (is_native()) start_processes(std::nullopt);
 }
@@ -54,7 +55,7 @@ void Member::on_record() {
   const bool is_member = std::ranges::find(record.status.members, ctx_.id.self,
                                            &api::Member::ref) != record.status.members.end();
   if (is_ready_ && !is_member && record.status.generation > standing_.entered()) set_ready(false);
-  link_.retarget();
+  if (is_fit()) link_.retarget();
 }
 
 void Member::on_record_gone(const std::string& why) {

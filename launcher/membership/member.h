@@ -27,6 +27,8 @@ class Member {
   void on_process_exited(const ProcessExited& exited);
   void on_shard_written(const ShardWritten& written);
   void on_termination_asked(const std::string& interruption);
+  void on_node_checked(const std::string& fault);
+  void on_node_fault(const std::string& what);
   void on_tick();
   // After every input.
   void decide();
@@ -36,6 +38,8 @@ class Member {
   // Everything here is done: the code to exit with.
   std::optional<int> exit_code() const { return is_through_ ? exit_code_ : std::nullopt; }
   bool is_stopping() const { return exit_code_.has_value(); }
+  // Its machine was looked at, or nobody can: until then it neither joins nor leads.
+  bool is_fit() const { return !check_by_.has_value(); }
   // Since when there has been no way to the leader, where the gang can go on under another one.
   std::optional<SteadyPoint> leader_lost_since() const;
 
@@ -113,7 +117,8 @@ class Member {
   Context& ctx_;
   LeaderLink link_;
   std::vector<Process> processes_;
-  SteadyPoint looked_at_{};  // at their pulses
+  std::optional<SteadyPoint> check_by_;  // set: whether this machine is well is still looked at
+  SteadyPoint looked_at_{};              // at their pulses
   std::optional<Commit> commit_;
   std::optional<Peers> peers_;
   int member_rank_ = -1;

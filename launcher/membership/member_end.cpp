@@ -177,7 +177,41 @@ void Member::on_termination_asked(const std::string& interruption) {
   begin_stop(api::kExitDrained, commit_.has_value(), why);
 }
 
+void Member::on_node_checked(const std::string& fault) {
+  const bool was_waiting = !is_fit();
+  check_by_.reset();
+  if (!fault.empty()) return on_node_fault(fault);
+  if (was_waiting && ctx_.record && !is_stopping()) link_.retarget();
+}
+
+// What runs here can neither be trusted nor, perhaps, be asked anything: it ends at once. The
+// others hold what it held, and another pod, elsewhere, takes its place. Where nobody may, or all
+// are still to begin, the attempt ends; either way the exit code says which of the two.
+void Member::on_node_fault(const std::string& what) {
+  if (is_stopping() || is_finished_) return;
+  const bool ends_gang = commit_ && !is_replaceable();
+  has_own_failure_ = true;  // whatever its processes make of it
+  tell_left(api::kCauseGpuFault, what);
+  report(true);
+  if (ends_gang) {
+    link_.send(Exit{api::Failure{.rank = rank_of(0),
+                                 .node = ctx_.id.node,
+                                 .cause = api::kCauseGpuFault,
+                                 .message = what,
+                                 .time = ctx_.now.wall}});
+  } else if (!commit_) {
+    link_.send(Leaving{});  // no gang is to begin with it
+  }
+  exit_code_ = ends_gang ? api::kExitRetry : api::kExitDrained;
+  ctx_.note("node_fault", what, true);
+  set_ready(false);
+  stop_deadline_ = ctx_.now.steady + ctx_.timings.kill_grace;
+  ctx_.act(StopProcesses{std::chrono::milliseconds{0}});
+}
+
 void Member::on_tick() {
+  // A driver that does not even answer is no reason to wait for ever: what fails will say so.
+  if (check_by_ && ctx_.now.steady >= *check_by_) on_node_checked("");
   link_.on_tick();
   rest_alone();
   report(false);

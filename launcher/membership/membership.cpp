@@ -125,7 +125,8 @@ void Membership::settle() {
       ctx_.to_own_member.pop_front();
       member_.on_message(message);
     }
-    if (!is_gone_ && !member_.is_stopping()) claim_.decide(member_.leader_lost_since());
+    if (!is_gone_ && !member_.is_stopping() && member_.is_fit())
+      claim_.decide(member_.leader_lost_since());
     member_.decide();
   } while ((!ctx_.to_own_gang.empty() && gang_) || !ctx_.to_own_member.empty());
   // A launcher that leads stays until the gang has ended.

@@ -42,6 +42,8 @@ class Membership {
   void on(const ShardWritten& written) { member_.on_shard_written(written); }
   void on(const PublishDone& done);
   void on(const TerminationAsked& asked) { member_.on_termination_asked(asked.interruption); }
+  void on(const NodeChecked& checked) { member_.on_node_checked(checked.fault); }
+  void on(const NodeFault& fault) { member_.on_node_fault(fault.what); }
   void on(const Tick&);
   void settle();
   void take_or_give_up_lead();

@@ -43,7 +43,8 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
                                             .fingerprint = "print-" + std::to_string(index),
                                             .ports = ports,
                                             .data_key = "key-" + std::to_string(index),
-                                            .has_checkpoints = options.has_checkpoints});
+                                            .has_checkpoints = options.has_checkpoints,
+                                            .is_checked_first = options.is_checked_first});
   nodes.push_back(std::move(node));
   for (const Action& action : nodes[index].membership->start(now())) perform(index, action);
 }

@@ -25,6 +25,7 @@ struct WorldOptions {
   int least = 0;  // members without which the gang waits; 0: all
   int parameter_servers = 0;
   int shortage = 0;  // seconds after which it begins with as many; 0: never
+  bool is_checked_first = false;
 };
 
 struct Node {

@@ -46,6 +46,9 @@ TEST_CASE("settings: what the operator gives is read, the rest has defaults", "[
   local["PAWL_API_SERVER"] = "http://127.0.0.1:1";
   local["PAWL_TOKEN_FILE"] = "/t";
   local["PAWL_STANDBY_SECONDS"] = "0";
+  CHECK(read_settings(local, {"x"})->has_health_gate);
+  local["PAWL_HEALTH_GATE"] = "0";
+  CHECK_FALSE(read_settings(local, {"x"})->has_health_gate);
   CHECK(read_settings(local, {"x"})->standby_after == std::chrono::seconds{0});
   CHECK(read_settings(local, {"x"})->peer_token_file == "/t");
   CHECK(read_settings(local, {"x"})->health_port == -1);
@@ -57,11 +60,13 @@ TEST_CASE("settings: everything that is wrong is said at once", "[launcher]") {
   env["PAWL_HEALTH_PORT"] = "many";
   env["PAWL_WORKER"] = "{}";
   env["PAWL_STANDBY_SECONDS"] = "off";
+  env["PAWL_HEALTH_GATE"] = "no";
   const auto settings = read_settings(env, {});
   REQUIRE_FALSE(settings.has_value());
   for (const char* part :
        {"PAWL_POD_UID is not set", "PAWL_HEALTH_PORT is \"many\"", "version 0", "no command",
-        "PAWL_STANDBY_SECONDS is \"off\", not a number from 0 to 86400"}) {
+        "PAWL_STANDBY_SECONDS is \"off\", not a number from 0 to 86400",
+        "PAWL_HEALTH_GATE is \"no\", not a number from 0 to 1"}) {
     INFO(part);
     CHECK(settings.error().message.find(part) != std::string::npos);
   }
