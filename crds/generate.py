@@ -104,7 +104,7 @@ def add_own_rules(template: dict) -> None:
         env["maxItems"] = 512
         env["items"]["properties"]["name"]["maxLength"] = 256
         env["items"]["x-kubernetes-validations"] = [rule(
-            "!self.name.startsWith('PAWL_')",
+            "!self.name.startsWith('PAWL_') || self.name in ['PAWL_HEALTH_GATE', 'PAWL_STANDBY_SECONDS']",
             "environment variables that begin with PAWL_ are set by the operator: rename it", ".name")]
     volumes = spec["volumes"]
     volumes["maxItems"] = 128

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "common/api/types.h"
@@ -20,6 +21,8 @@ struct ChildOptions {
   // `pawl run`: no service account token volumes, no injection; command starts `launcher_path --
   // …`.
   bool is_local = false;
+  // Of the pod's creation: nodes whose quarantine is over by then are not avoided any more.
+  std::optional<TimePoint> now = {};
   std::string launcher_path = "pawl-launch";
   std::string trainer_path = "pawl-train";
 };

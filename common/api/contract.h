@@ -3,8 +3,6 @@
 // kContractVersion.
 #pragma once
 
-#include <string_view>
-
 namespace pawl::api {
 
 inline constexpr int kContractVersion = 2;
@@ -108,10 +106,6 @@ inline constexpr char kCauseInterrupted[] = "Interrupted";
 inline constexpr char kCauseGpuFault[] = "GpuFault";  // a GPU of it has failed, or is found bad
 // … of a worker that held up its gang there.
 inline constexpr char kCauseStraggler[] = "Straggler";
-// Of excluded nodes that are used where there are no others: a slow gang is better than none.
-constexpr bool is_only_avoided(std::string_view cause) {
-  return cause == kCauseInterrupted || cause == kCauseStraggler;
-}
 inline constexpr int kExcludedNodesMax = 32;
 
 // Names of a job's children: the ServiceAccount, Role, RoleBinding and PodDisruptionBudget are

@@ -53,12 +53,19 @@ void require_others(const json& avoided, json& pod_spec) {
 
 }  // namespace
 
-void avoid_excluded_nodes(const TrainingJob& job, json& pod_spec) {
-  json excluded = json::array(), going = json::array();
-  for (const ExcludedNode& node : job.status.excluded_nodes)
-    (is_only_avoided(node.cause) ? going : excluded).push_back(not_in(node.name));
+bool is_only_avoided(const ExcludedNode& node) {
+  return node.cause == kCauseInterrupted || node.cause == kCauseStraggler || node.until;
+}
+
+void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now, json& pod_spec) {
+  json excluded = json::array(), avoided = json::array();
+  for (const ExcludedNode& node : job.status.excluded_nodes) {
+    const bool is_over = node.cause == kCauseGpuFault && node.until && now && *now >= *node.until;
+    if (is_over) continue;
+    (is_only_avoided(node) ? avoided : excluded).push_back(not_in(node.name));
+  }
   if (!excluded.empty()) require_others(excluded, pod_spec);
-  if (!going.empty()) prefer_others(going, pod_spec);
+  if (!avoided.empty()) prefer_others(avoided, pod_spec);
 }
 
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {

@@ -4,15 +4,22 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "common/api/types.h"
 
 namespace pawl::api {
 
+// An excluded node that is used where there is no other: for a while, or as long as it says that it
+// goes, or as a slow one.
+bool is_only_avoided(const ExcludedNode& node);
+
 // Adds status.excludedNodes to each of the pod's required node selector terms. Nodes of which it
-// was only said that they go are avoided as long as there are others: they may stay after all, or
-// come back by the same name, and a pod cannot be told.
-void avoid_excluded_nodes(const TrainingJob& job, nlohmann::json& pod_spec);
+// was only said that they go, and those in quarantine, are avoided as long as there are others:
+// they may stay after all, come back by the same name, or be mended, and a pod cannot be told.
+// `now`, of the pod's creation: a quarantine that is over counts for nothing.
+void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now,
+                          nlohmann::json& pod_spec);
 // The job's kueue.x-k8s.io/* labels, and the group of the attempt where one of them names a queue.
 // Kueue's webhook adds its scheduling gate by itself.
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, nlohmann::json& metadata);

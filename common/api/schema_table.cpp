@@ -134,7 +134,7 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "values":{"type":"array","minItems":1,"maxItems":255,"x-kubernetes-list-type":"atomic","items":{"type":"integer",
 "format":"int32","minimum":1,"maximum":255}}}},"onCauses":{"type":"array","minItems":1,"maxItems":16,"x-kubernetes-list-type":"atomic",
 "items":{"type":"string","enum":["Error","Signal","OOM","Hang","Fatal","Retry","Unknown","Deleted","Evicted",
-"Interrupted","NodeLost","NodeRefused","Preempted","Straggler"]}}}}}}},"successPolicy":{"type":"string",
+"GpuFault","Interrupted","NodeLost","NodeRefused","Preempted","Straggler"]}}}}}}},"successPolicy":{"type":"string",
 "enum":["AllRanks","Rank0"],"default":"AllRanks"},"hostnames":{"type":"boolean","default":false},"deadlines":{
 "type":"object","default":{},"properties":{"activeSeconds":{"type":"integer","format":"int64","minimum":1,
 "maximum":315360000},"startSeconds":{"type":"integer","format":"int64","minimum":1,"maximum":315360000},

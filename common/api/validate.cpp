@@ -135,7 +135,9 @@ void check_reserved_names(const json& list, const std::string& path, Errors& err
 void check_reserved_env(const json& container, const std::string& path, Errors& errors) {
   const json& env = at(container, {"env"});
   for (std::size_t i = 0; i < env.size(); ++i) {
-    if (!text_at_path(env[i], {"name"}).starts_with("PAWL_")) continue;
+    const std::string name = text_at_path(env[i], {"name"});
+    if (!name.starts_with("PAWL_") || name == kEnvHealthGate || name == kEnvStandbySeconds)
+      continue;
     errors.push_back(
         {path + ".env[" + std::to_string(i) + "].name",
          "environment variables that begin with PAWL_ are set by the operator: rename it"});

@@ -140,8 +140,10 @@ struct FirstRequest {
                                      context.job_name, patch);
   }
   Result<kube::HttpRequest> operator()(const core::CreatePod& action) const {
-    PAWL_TRY(pod, api::worker_pod_of(*context.job, action.attempt, action.slot, action.n,
-                                     context.children));
+    api::ChildOptions children = context.children;
+    children.now = context.now;
+    PAWL_TRY(pod,
+             api::worker_pod_of(*context.job, action.attempt, action.slot, action.n, children));
     if (is_mutant(Mutant::kB22WrongOwner)) pod["metadata"]["ownerReferences"][0]["uid"] = "0";
     return create(ObjectKind::kPod, pod);
   }

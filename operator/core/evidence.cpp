@@ -14,18 +14,23 @@ namespace {
 using api::Failure;
 using api::PodView;
 
+// A launcher says by these that it leaves its machine, and not why its gang ends.
+bool is_of_machine(const std::string& name) {
+  return name == cause::kGpuFault || name == cause::kInterrupted;
+}
+
 bool is_free_cause(const std::string& name) {
   return name == cause::kEvicted || name == cause::kNodeLost || name == cause::kDeleted ||
-         name == cause::kPreempted || name == cause::kNodeRefused || name == cause::kInterrupted ||
+         name == cause::kPreempted || name == cause::kNodeRefused || is_of_machine(name) ||
          name == cause::kStraggler;
 }
 
 // A termination message is the pod's own text: a word that nobody knows must not become a key of
 // restarts.byCause, which is bounded.
 void use_known_cause(Failure& failure) {
-  constexpr std::array kLaunchers{cause::kError,   cause::kSignal,   cause::kOutOfMemory,
-                                  cause::kEvicted, cause::kNodeLost, cause::kVictim,
-                                  cause::kUnknown, cause::kHang,     cause::kInterrupted};
+  constexpr std::array kLaunchers{
+      cause::kError,  cause::kSignal,  cause::kOutOfMemory, cause::kEvicted,     cause::kNodeLost,
+      cause::kVictim, cause::kUnknown, cause::kHang,        cause::kInterrupted, cause::kGpuFault};
   const bool is_known =
       std::ranges::any_of(kLaunchers, [&](const char* known) { return failure.cause == known; });
   if (!failure.cause.empty() && !is_known) failure.cause = cause::kUnknown;
@@ -64,15 +69,15 @@ void fill_exit(const PodView& pod, Evidence& out) {
   if (!failure.signal) failure.signal = pod.signal;
   if (failure.message.empty()) failure.message = pod.message;
   const int code = pod.exit_code.value_or(failure.exit_code.value_or(-1));
-  const bool is_interrupted = failure.cause == cause::kInterrupted;
-  out.is_victim = !is_interrupted && (code == api::kExitRetry || code == api::kExitDrained ||
-                                      failure.cause == cause::kVictim);
+  const bool is_of_its_machine = is_of_machine(failure.cause);
+  out.is_victim = !is_of_its_machine && (code == api::kExitRetry || code == api::kExitDrained ||
+                                         failure.cause == cause::kVictim);
   if (pod.terminated_reason == "OOMKilled") {
     failure.cause = cause::kOutOfMemory;
     out.is_victim = false;
   } else if (out.is_victim) {
     failure.cause = cause::kVictim;
-  } else if (is_interrupted) {
+  } else if (is_of_its_machine) {
     out.kind = LossKind::kDisruption;
   } else if (code == api::kExitFatal || failure.exit_code == api::kExitFatal) {
     out.kind = LossKind::kFatal;
@@ -98,15 +103,16 @@ bool is_taken_away(const Failure& failure) {
          failure.cause == cause::kNodeLost;
 }
 
-// A launcher that its cloud told of the end: it leaves a gang that goes on, unless it says by its
-// exit code that the gang ends; it may be deleted, or killed, on the way.
+// A launcher that its cloud told of the end, or that found its machine broken: it leaves a gang
+// that goes on, unless it says by its exit code that the gang ends; it may be deleted, or killed,
+// on the way.
 void use_cloud_word(const PodView& pod, Evidence& out) {
   const auto word = api::decode_termination(pod.termination_message);
-  if (!word || word->cause != cause::kInterrupted) return;
+  if (!word || !is_of_machine(word->cause)) return;
   out.was_told_by_cloud = true;
   out.has_last_words = pod.exit_code == api::kExitRetry;
   if (!is_taken_away(out.failure)) return;
-  out.failure.cause = cause::kInterrupted;
+  out.failure.cause = word->cause;
   out.failure.message = word->message;
 }
 

@@ -20,7 +20,7 @@ struct Evidence {
   bool is_silence = false;             // its pod looks well
   bool is_left_out = false;            // … and its gang goes on without it
   bool has_last_words = false;         // its launcher has left by itself, and says why
-  bool was_told_by_cloud = false;      // … which is that its machine goes
+  bool was_told_by_cloud = false;      // … which is that its machine goes, or is broken
 };
 
 // Of the current attempt's pods and places. Nothing of those that are well, or have succeeded.

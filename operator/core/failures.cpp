@@ -133,7 +133,8 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
     loss.has_fault = loss.has_fault || is_own_fault(pass, evidence);
     const bool is_going = evidence.failure.cause == cause::kInterrupted &&
                           (evidence.was_told_by_cloud || signal_of(pass, evidence.failure.node));
-    if (is_going) loss.left.push_back(evidence.failure);
+    const bool is_broken = evidence.failure.cause == cause::kGpuFault;
+    if (is_going || is_broken) loss.left.push_back(evidence.failure);
   }
   // The view of pods may be ahead of that of the record, in which the leader has just named the
   // culprit or a newer checkpoint.
@@ -183,6 +184,7 @@ std::string sentence(const Failure& failure) {
   if (why == cause::kInterrupted) return who + " left a machine that goes" + detail;
   if (why == cause::kStraggler) return who + " held up its gang" + detail;
   if (why == cause::kNodeRefused) return who + " was refused by its node" + detail;
+  if (why == cause::kGpuFault) return who + " has a broken GPU" + detail;
   if (failure.exit_code) {
     return who + " ended with exit code " + std::to_string(*failure.exit_code) + detail;
   }

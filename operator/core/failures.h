@@ -29,7 +29,7 @@ struct Loss {
   bool is_leaving = false;  // until then the member is on its way out, and its gang may be saving
   std::vector<int> slots;   // of all members that are lost, without those that are leaving
   bool has_fault = false;   // one of them ended by itself, and so does its gang
-  std::vector<api::Failure> left;  // who left machines that go
+  std::vector<api::Failure> left;  // who left machines that go, or that are broken
 };
 
 // Nothing if every member of the attempt is there, or has succeeded.
@@ -73,6 +73,8 @@ inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not ad
 inline constexpr const char* kInterrupted = api::kCauseInterrupted;
 // It held up its gang, and was told to leave its node.
 inline constexpr const char* kStraggler = api::kCauseStraggler;
+// Its machine's hardware failed, or was found bad before it began.
+inline constexpr const char* kGpuFault = api::kCauseGpuFault;
 inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
 // Running, and no new step for too long; with a pod, a process that its launcher found hanging.

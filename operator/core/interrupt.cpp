@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "common/api/contract.h"
+#include "common/api/pod_scheduling.h"
 #include "common/base/mutant.h"
 #include "operator/core/evidence.h"
 #include "operator/core/steps.h"
@@ -92,14 +93,6 @@ bool is_awaited(const Pass& pass, const ExcludedNode& node) {
 
 // A machine that was not taken away after all, or comes back by its old name. What its launchers
 // alone have heard holds for a time, since nobody hears of its end.
-std::string clipped(const std::string& text) {
-  constexpr std::size_t kBytesMax = 500;  // of 512 in the schema
-  if (text.size() <= kBytesMax) return text;
-  std::size_t end = kBytesMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end) + "…";
-}
-
 void forget_returned(Pass& pass) {
   std::erase_if(pass.next.excluded_nodes, [&](const ExcludedNode& node) {
     if (node.cause != cause::kInterrupted || signal_of(pass, node.name) != nullptr) return false;
@@ -128,9 +121,7 @@ const ExcludedNode* left_node(const Pass& pass, const std::string& pod, const st
 
 bool forget_avoided(Pass& pass) {
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
-  auto oldest = std::ranges::find(nodes, cause::kInterrupted, &ExcludedNode::cause);
-  if (oldest == nodes.end())
-    oldest = std::ranges::find(nodes, cause::kStraggler, &ExcludedNode::cause);
+  const auto oldest = std::ranges::find_if(nodes, is_only_avoided);
   if (oldest == nodes.end()) return false;
   nodes.erase(oldest);  // a machine that went does not come back, most often
   return true;
@@ -142,7 +133,7 @@ void avoid_node(Pass& pass, const Failure& left) {
   auto node = std::ranges::find(nodes, left.node, &ExcludedNode::name);
   if (left.node.empty()) return;
   if (node != nodes.end() && node->cause != cause::kInterrupted) {
-    if (!is_only_avoided(node->cause)) return;
+    if (!is_only_avoided(*node)) return;
     nodes.erase(node);
     node = nodes.end();
   }
@@ -157,6 +148,10 @@ void avoid_node(Pass& pass, const Failure& left) {
   if (std::ranges::find(node->pods, left.pod) != node->pods.end()) return;
   if (node->pods.size() >= kPodsMax) node->pods.erase(node->pods.begin());
   node->pods.push_back(left.pod);
+}
+
+seconds backoff_of_node(const Pass& pass, const Failure& failure) {
+  return std::max(backoff_after_leaving(pass, failure), backoff_in_quarantine(pass, failure));
 }
 
 seconds backoff_after_leaving(const Pass& pass, const Failure& failure) {

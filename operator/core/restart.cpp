@@ -42,7 +42,8 @@ Restart restart_of(Pass& pass, const Loss& loss, const Verdict& verdict) {
                   verdict.action == RuleAction::kRestart};
   if (!verdict.rule.empty()) restart.why += "; rule " + verdict.rule;
   // Its node is avoided as it is.
-  const bool has_left = is_only_avoided(loss.failure.cause);
+  const std::string& left = loss.failure.cause;
+  const bool has_left = left == cause::kInterrupted || left == cause::kStraggler;
   if (verdict.action == RuleAction::kReplaceNode && !has_left) {
     const std::string& node = loss.failure.node;
     restart.is_counted = !exclude_node(pass, loss.failure);
@@ -71,7 +72,7 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
   if (why == cause::kNodeRefused || why == cause::kEvicted) return policy.refused_backoff;
   const bool is_disruption = why == cause::kDeleted || why == cause::kPreempted ||
                              why == cause::kNodeLost || why == cause::kInterrupted ||
-                             why == cause::kStraggler;
+                             why == cause::kGpuFault || why == cause::kStraggler;
   if (is_disruption) return std::chrono::seconds{0};
   std::chrono::seconds wait = policy.backoff_first;
   for (int i = 1; i < without_progress && wait < policy.backoff_max; ++i) wait *= 2;
@@ -115,10 +116,10 @@ std::optional<TimePoint> creation_time(const Pass& pass) {
   // many.
   if (!is_restarting && is_repeated(pass, *failure))
     return *failure->time +
-           std::max({wait, pass.policy.refused_backoff, backoff_after_leaving(pass, *failure)});
+           std::max({wait, pass.policy.refused_backoff, backoff_of_node(pass, *failure)});
   if (!is_restarting) return *failure->time + wait;
-  return *failure->time + std::max({wait, time_without_gang(pass, *failure->time),
-                                    backoff_after_leaving(pass, *failure)});
+  return *failure->time +
+         std::max({wait, time_without_gang(pass, *failure->time), backoff_of_node(pass, *failure)});
 }
 
 namespace {
@@ -153,7 +154,10 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
 void handle_loss(Pass& pass, const Loss& loss) {
   if (loss.is_leaving) return wait_for_leaving(pass, loss);
   if (loss.wait_until) return wait_for_culprit(pass, loss);
-  for (const Failure& left : loss.left) avoid_node(pass, left);
+  for (const Failure& left : loss.left) {
+    const bool is_broken = left.cause == cause::kGpuFault;
+    is_broken ? quarantine_node(pass, left) : avoid_node(pass, left);
+  }
   if (can_replace(pass, loss)) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;

@@ -3,6 +3,8 @@
 #include <csignal>
 
 #include "common/api/contract.h"
+#include "common/api/pod_scheduling.h"
+#include "common/base/mutant.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -36,6 +38,8 @@ Verdict judge(const Pass& pass, const Loss& loss) {
   for (const FailureRule& rule : pass.job.spec.failure_rules) {
     if (matches(rule, loss)) return {rule.action, rule.name};
   }
+  if (is_mutant(Mutant::kI38FaultCounts) && loss.failure.cause == cause::kGpuFault)
+    return {RuleAction::kRestart, ""};
   switch (loss.kind) {
     case LossKind::kFatal:
       return {RuleAction::kFail, ""};
@@ -85,8 +89,8 @@ bool exclude_node(Pass& pass, const Failure& failure) {
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   const auto known = std::ranges::find(nodes, failure.node, &ExcludedNode::name);
   if (failure.node.empty()) return false;
-  if (known != nodes.end()) {  // what was only avoided is excluded from now on
-    if (!is_only_avoided(known->cause)) return false;
+  if (known != nodes.end()) {  // what is only avoided, for a while, is excluded from now on
+    if (!is_only_avoided(*known)) return false;
     nodes.erase(known);
   }
   if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return false;

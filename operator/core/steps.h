@@ -78,10 +78,17 @@ void avoid_node(Pass& pass, const api::Failure& left);
 bool forget_avoided(Pass& pass);
 // Before the next pod of a slot whose pods had to leave one node again and again.
 std::chrono::seconds backoff_after_leaving(const Pass& pass, const api::Failure& failure);
-const NodeSignal* signal_of(const Pass& pass, const std::string& node);  // null: none
+std::chrono::seconds backoff_of_node(const Pass& pass, const api::Failure& failure);  // … or failed
+const NodeSignal* signal_of(const Pass& pass, const std::string& node);               // null: none
 // The node that this pod was told to leave, or that all are to leave; null: none.
 const api::ExcludedNode* left_node(const Pass& pass, const std::string& pod,
                                    const std::string& node);
+
+// quarantine.cpp: machines that are broken. `failed` is what a worker said of its.
+void quarantine_node(Pass& pass, const api::Failure& failed);
+// Before the next pod, where there seems to be no other node.
+std::chrono::seconds backoff_in_quarantine(const Pass& pass, const api::Failure& failure);
+std::string clipped(const std::string& text);  // for a message of an excluded node
 
 // straggler.cpp: slow workers. True if one was told to leave its node.
 bool moves_straggler(Pass& pass);

@@ -60,6 +60,29 @@ TEST_CASE("pod_scheduling: a node that may stay after all is avoided while there
         json::array({{{"weight", 100}, {"preference", {{"matchFields", {avoided("node-b")}}}}}}));
 }
 
+TEST_CASE(
+    "pod_scheduling: a node in quarantine is avoided while there are others, until it is over",
+    "[api][I38]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  const TimePoint end{std::chrono::seconds{1'800'000'060}};
+  job.status.excluded_nodes = {{.name = "node-a", .cause = "GpuFault", .until = end},
+                               {.name = "node-b", .cause = "GpuFault"}};
+  const auto affinity_at = [&](std::optional<TimePoint> now) {
+    const auto pod = worker_pod_of(job, 2, 1, 0, {.now = now});
+    REQUIRE(pod.has_value());
+    return (*pod)["spec"]["affinity"]["nodeAffinity"];
+  };
+  const char* const preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  const json before = affinity_at(end - std::chrono::seconds{1});
+  CHECK(before[preferred][0]["preference"] == json{{"matchFields", {avoided("node-a")}}});
+  CHECK(affinity_at(std::nullopt) == before);
+  const json after = affinity_at(end);
+  CHECK_FALSE(after.contains(preferred));
+  // Excluded by a rule, for good.
+  CHECK(after["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] ==
+        json::array({{{"matchFields", {avoided("node-b")}}}}));
+}
+
 TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group",
           "[api][A23][A44][E10]") {
   TrainingJob job = samples::observed(samples::torch_job());

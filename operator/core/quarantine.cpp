@@ -1,0 +1,71 @@
+// Machines whose hardware has failed. They are avoided for a while that doubles with each worker
+// that fails there, and used again then: what was broken may have been mended, and a node that is
+// never used again costs more than one that fails once more. The memory of it ends with the list's.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "common/api/contract.h"
+#include "common/base/mutant.h"
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+namespace {
+
+using namespace api;
+using std::chrono::seconds;
+
+constexpr seconds kQuarantine{60}, kQuarantineMax{3'600};
+constexpr std::size_t kFailedPodsMax = 32;  // of the schema
+
+seconds doubled(seconds first, std::size_t times, seconds most) {
+  seconds time = first;
+  for (std::size_t i = 1; i < times && time < most; ++i) time *= 2;
+  return std::min(time, most);
+}
+
+}  // namespace
+
+std::string clipped(const std::string& text) {
+  constexpr std::size_t kBytesMax = 500;  // of 512 in the schema
+  if (text.size() <= kBytesMax) return text;
+  std::size_t end = kBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "…";
+}
+
+void quarantine_node(Pass& pass, const Failure& failed) {
+  if (failed.node.empty() || is_mutant(Mutant::kI38NodeForgotten)) return;
+  std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
+  auto node = std::ranges::find(nodes, failed.node, &ExcludedNode::name);
+  ExcludedNode entry{.name = failed.node, .cause = cause::kGpuFault, .time = pass.now};
+  if (node != nodes.end()) {
+    // It goes anyway, or is excluded for good.
+    if (node->cause != cause::kGpuFault || !node->until) return;
+    if (std::ranges::find(node->pods, failed.pod) != node->pods.end()) return;  // told already
+    // One that was well for as long as any quarantine lasts begins anew.
+    if (pass.now < *node->until + kQuarantineMax) entry.pods = std::move(node->pods);
+    nodes.erase(node);
+  }
+  if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return;
+  if (entry.pods.size() >= kFailedPodsMax) entry.pods.erase(entry.pods.begin());
+  entry.pods.push_back(failed.pod);
+  entry.until = pass.now + doubled(kQuarantine, entry.pods.size(), kQuarantineMax);
+  entry.message = clipped(failed.message);
+  pass.emit(true, "NodeQuarantined",
+            "node " + entry.name + " is avoided until " + format_time(*entry.until) + ": " +
+                entry.message,
+            failed.pod);
+  nodes.push_back(std::move(entry));
+}
+
+seconds backoff_in_quarantine(const Pass& pass, const Failure& failure) {
+  const auto& nodes = pass.job.status.excluded_nodes;
+  const auto node = std::ranges::find(nodes, failure.node, &ExcludedNode::name);
+  const bool is_repeated = failure.cause == cause::kGpuFault && node != nodes.end() &&
+                           node->cause == cause::kGpuFault && node->pods.size() > 1;
+  if (!is_repeated) return seconds{0};
+  return doubled(pass.policy.refused_backoff, node->pods.size() - 1, pass.policy.backoff_max);
+}
+
+}  // namespace pawl::core
