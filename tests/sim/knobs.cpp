@@ -111,6 +111,7 @@ Knobs draw_knobs(Random& random) {
   if (knobs.are_elastic && random.one_in(2)) make_restless(knobs);
   knobs.announce = rate(random, 3);
   if (knobs.is_restless) knobs.slow = rate(random, 3);  // the others end before it is told
+  knobs.break_gpu = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
   return knobs;
 }
 

@@ -126,6 +126,8 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kI34MemberTakenAway, "I34MemberTakenAway"},
       {Mutant::kI36SignalIgnored, "I36SignalIgnored"},
       {Mutant::kI42SlowStays, "I42SlowStays"},
+      {Mutant::kI38FaultCounts, "I38FaultCounts"},
+      {Mutant::kI38NodeForgotten, "I38NodeForgotten"},
       {Mutant::kI37VictimBlamed, "I37VictimBlamed"},
       {Mutant::kI35GangTooSmall, "I35GangTooSmall"},
       {Mutant::kI7LossUnconfirmed, "I7LossUnconfirmed"},

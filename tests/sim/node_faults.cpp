@@ -95,8 +95,8 @@ void Nodes::announce_one(milliseconds notice, Told told) {
     node.notice = "the cloud takes " + node.name + " back";
     for (const auto& [uid, container] : node.containers) {
       if (!container.worker || !container.is_started) continue;
-      container.worker->interrupt(node.notice,
-                                  place_.engine.between(milliseconds{1}, milliseconds{2'000}));
+      container.worker->hear(membership::TerminationAsked{node.notice},
+                             place_.engine.between(milliseconds{1}, milliseconds{2'000}));
     }
   }
   if (told != Told::kLaunchers) {
@@ -111,6 +111,38 @@ void Nodes::announce_one(milliseconds notice, Told told) {
     if (is_false_alarm || !may_fail || !is_reachable(node)) return withdraw(node);
     lose(node);
   });
+}
+
+void Nodes::break_gpu(milliseconds time) {
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  const bool is_for_good = place_.engine.random().one_in(2);
+  const bool has_other = std::ranges::any_of(nodes_, [&](const auto& other) {
+    return other.get() != &node && other->gpu_fault.empty() && !other->is_stranded;
+  });
+  if (!is_reachable(node) || !node.gpu_fault.empty() || !has_other) return;
+  node.gpu_fault = "GPU " + std::to_string(node.number) + " fell off the bus (XID 79)";
+  place_.api.count_fault("GPU fault");
+  place_.engine.trace(node.name + ": " + node.gpu_fault);
+  for (const auto& [uid, container] : node.containers) {
+    if (!container.worker || !container.is_started) continue;
+    ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).disruptions;
+    container.worker->hear(membership::NodeFault{node.gpu_fault},
+                           place_.engine.between(milliseconds{1}, milliseconds{300}));
+  }
+  if (is_for_good) return;
+  place_.engine.after(time, [this, &node] {
+    if (!node.gpu_fault.empty()) place_.engine.trace(node.name + " is mended");
+    node.gpu_fault.clear();
+  });
+}
+
+// What a launcher finds before it joins.
+void Nodes::check_gpu(const Node& node, const std::string& pod_uid) {
+  if (place_.knobs.break_gpu == 0) return;
+  Worker& worker = *node.containers.at(pod_uid).worker;
+  if (!node.gpu_fault.empty()) ++place_.truth.of(worker.job_uid(), worker.attempt()).disruptions;
+  worker.hear(membership::NodeChecked{node.gpu_fault},
+              place_.engine.between(milliseconds{1}, milliseconds{1'500}));
 }
 
 bool Nodes::is_announced(const std::string& node) const {
@@ -257,6 +289,7 @@ void Nodes::collect(Node& node) {
   withdraw(node);
   node.is_alive = node.is_ready = true;
   node.is_cut = node.is_cordoned = false;
+  node.gpu_fault.clear();
   schedule_soon(milliseconds{10});
 }
 

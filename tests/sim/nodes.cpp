@@ -87,7 +87,6 @@ void Nodes::schedule_soon(milliseconds delay) {
   });
 }
 
-// As the operator writes it (pod_scheduling.h).
 bool avoids(const json& pod, const std::string& node) {
   const json::json_pointer terms(
       "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/preference/"
@@ -101,7 +100,10 @@ bool avoids(const json& pod, const std::string& node) {
 Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>& load) {
   Node* best = nullptr;
   // A preference is a part of a score.
-  const bool is_lenient = may_fail && !signals_.empty() && place_.engine.random().one_in(4);
+  const bool is_any_avoided =
+      !signals_.empty() ||
+      std::ranges::any_of(nodes_, [](const auto& node) { return !node->gpu_fault.empty(); });
+  const bool is_lenient = may_fail && is_any_avoided && place_.engine.random().one_in(4);
   for (const auto& node : nodes_) {
     if (!node->is_ready || node->is_cordoned) continue;
     const auto count = [&](const Node& one) {
@@ -216,20 +218,21 @@ void Nodes::admit(Node& node, const json& pod) {
                          place_.engine.between(milliseconds{10}, milliseconds{1'000}),
                          [this, &node, uid, is_ready] { on_ready(node, uid, is_ready); });
                    }});
-  place_.engine.after(place_.engine.between(milliseconds{50}, milliseconds{3'000}),
-                      [this, &node, uid] {
-                        const auto found = node.containers.find(uid);
-                        if (found == node.containers.end() || !found->second.worker ||
-                            found->second.is_terminating || !node.is_alive) {
-                          return;
-                        }
-                        found->second.is_started = true;
-                        found->second.worker->cut(node.is_cut);
-                        found->second.worker->start();
-                        if (!node.notice.empty())
-                          found->second.worker->interrupt(node.notice, seconds{2});
-                        report(node, uid);
-                      });
+  place_.engine.after(
+      place_.engine.between(milliseconds{50}, milliseconds{3'000}), [this, &node, uid] {
+        const auto found = node.containers.find(uid);
+        if (found == node.containers.end() || !found->second.worker ||
+            found->second.is_terminating || !node.is_alive) {
+          return;
+        }
+        found->second.is_started = true;
+        found->second.worker->cut(node.is_cut);
+        found->second.worker->start();
+        if (!node.notice.empty())
+          found->second.worker->hear(membership::TerminationAsked{node.notice}, seconds{2});
+        check_gpu(node, uid);
+        report(node, uid);
+      });
 }
 
 void Nodes::end_gracefully(Node& node, const json& pod, Container& container) {

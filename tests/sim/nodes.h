@@ -26,6 +26,8 @@ std::string text_at_pointer(const nlohmann::json& object, const char* pointer);
 inline constexpr const char* kTerminationMessage =
     "/status/containerStatuses/0/state/terminated/message";
 bool is_terminal_pod(const nlohmann::json& pod);
+// As the operator writes it (common/api/pod_scheduling.h): as long as there are others.
+bool avoids(const nlohmann::json& pod, const std::string& node);
 
 class Nodes final : public ApiObserver {
  public:
@@ -47,7 +49,10 @@ class Nodes final : public ApiObserver {
   enum class Told { kNode, kLaunchers, kBoth };
   void announce_one(milliseconds notice, Told told);
   const core::NodeSignals& signals() const { return signals_; }
-  bool is_announced(const std::string& node) const;        // or was a moment ago
+  bool is_announced(const std::string& node) const;  // or was a moment ago
+  // What runs on a machine fails, and what comes there is not let in, for a while or for good;
+  // there is always another one that is well.
+  void break_gpu(milliseconds time);
   std::function<void(const std::string& node)> on_signal;  // another one, or none any more
   void press_pod();                                        // node pressure: the kubelet fails it
   void heal();                                             // all nodes are well from now on
@@ -72,6 +77,7 @@ class Nodes final : public ApiObserver {
     bool is_stranded = false;
     bool is_announced = false;
     std::string notice;                           // what its launchers hear
+    std::string gpu_fault;                        // "": its GPUs are well
     milliseconds quiet_from{0};                   // when nobody acts on the announcement any more
     std::map<std::string, Container> containers;  // by pod UID
   };
@@ -97,6 +103,7 @@ class Nodes final : public ApiObserver {
   void collect(Node& node);
   void withdraw(Node& node);
   nlohmann::json random_pod();
+  void check_gpu(const Node& node, const std::string& pod_uid);
   bool is_reachable(const Node& node) const { return node.is_alive && !node.is_cut; }
 
   WorkerPlace place_;

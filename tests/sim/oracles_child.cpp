@@ -39,6 +39,7 @@ void Oracles::on_pod_created(const json& pod) {
   i03_pod_is_on_record(pod, *facts);
   i04_attempts_do_not_overlap(pod, *facts);
   i05_backs_off(pod, *facts);
+  i38_pod_avoids_quarantine(pod, *facts);
 }
 
 void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
@@ -95,6 +96,23 @@ void Oracles::i05_backs_off(const json& pod, const PodFacts& facts) {
   for (int i = 1; i < job->status.restarts.without_progress && wait < seconds{60}; ++i) wait *= 2;
   if (engine_.clock().now() < *failure->time + std::min(wait, seconds{60})) {
     fail("I5", "pod " + text_at_pointer(pod, "/metadata/name") + " is made without back-off");
+  }
+}
+
+// As long as the quarantine lasts, and no longer. What was decided may be on its way for a while.
+void Oracles::i38_pod_avoids_quarantine(const json& pod, const PodFacts& facts) {
+  constexpr seconds kOnItsWay{30};
+  const auto job = job_of(facts.job_uid);
+  if (!job || truth_.jobs[facts.job_uid].was_status_cut || knobs_.clock_step > 0) return;
+  const TimePoint now = engine_.clock().now();
+  for (const api::ExcludedNode& node : job->status.excluded_nodes) {
+    if (node.cause != core::cause::kGpuFault || !node.until || !node.time) continue;
+    const std::string which = "pod " + text_at_pointer(pod, "/metadata/name") + " and node " +
+                              node.name + " in quarantine";
+    if (now > *node.time + kOnItsWay && now < *node.until && !avoids(pod, node.name))
+      fail("I38", which + ": it is not avoided");
+    if (now > *node.until + kOnItsWay && avoids(pod, node.name))
+      fail("I38", which + ": it is avoided though that is over");
   }
 }
 
@@ -192,7 +210,8 @@ std::optional<api::Failure> Oracles::last_words(const api::EligiblePod& place,
   // Its gang goes on, unless the exit code says that it ends.
   const json::json_pointer code("/status/containerStatuses/0/state/terminated/exitCode");
   const bool is_ending = pod->contains(code) && pod->at(code) == api::kExitRetry;
-  if (words->cause == "Interrupted" && !is_ending) return std::nullopt;
+  const bool is_of_machine = words->cause == "Interrupted" || words->cause == "GpuFault";
+  if (is_of_machine && !is_ending) return std::nullopt;
   return is_blamed || is_old ? std::optional<api::Failure>(*words) : std::nullopt;
 }
 

@@ -53,6 +53,7 @@ Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
   id_.ports = {29500};
   id_.data_key = "key";
   id_.has_checkpoints = facts.checkpoint.has_value();
+  id_.is_checked_first = place.knobs.break_gpu > 0;
 }
 
 Worker::~Worker() {
@@ -124,9 +125,7 @@ void Worker::perform(const Action& action) {
 
 void Worker::terminate() { feed_soon(TerminationAsked{}); }
 
-void Worker::interrupt(const std::string& why, milliseconds delay) {
-  feed_soon(TerminationAsked{why}, delay);
-}
+void Worker::hear(Input input, milliseconds delay) { feed_soon(std::move(input), delay); }
 
 void Worker::cut(bool is_cut) {
   is_cut_ = is_cut;

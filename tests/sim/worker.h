@@ -54,9 +54,9 @@ class Worker final : public Rank {
   Worker(WorkerPlace place, const nlohmann::json& pod, WorkerEvents events);
   ~Worker() override;  // killed
   void start();
-  void terminate();                                            // SIGTERM
-  void interrupt(const std::string& why, milliseconds delay);  // its cloud takes the machine back
-  void cut(bool is_cut);                                       // from every network
+  void terminate();                                        // SIGTERM
+  void hear(membership::Input input, milliseconds delay);  // of its machine
+  void cut(bool is_cut);                                   // from every network
   void break_peers();
   void lose_node() { is_silent_ = true; }  // its connections are not even reset
 

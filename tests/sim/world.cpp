@@ -179,6 +179,8 @@ void World::inject_node_faults() {
   every(knobs.slow, [this] {
     training.slow_down_one(engine.between(milliseconds{10'000}, milliseconds{120'000}));
   });
+  every(knobs.break_gpu,
+        [this] { nodes.break_gpu(engine.between(milliseconds{10'000}, milliseconds{300'000})); });
   every(knobs.evict, [this] {
     if (engine.random().one_in(2)) return nodes.press_pod();
     nodes.evict_pod("EvictionByEvictionAPI");
