@@ -74,8 +74,8 @@ enum class Mutant {
   kI38RecoveryUncounted,   // a gang with another leader counts no recovery
   kI39RedoneIsNew,         // steps that are made again count as productive
   kI39LostAttempt,         // the time of a restart is in no account
-  kI38FaultCounts,         // a GPU that fails spends the user's budget
-  kI38NodeForgotten,       // a node whose GPU has failed gets the next pod, too
+  kI40FaultCounts,         // a GPU that fails spends the user's budget
+  kI40NodeForgotten,       // a node whose GPU has failed gets the next pod, too
   kI34MemberTakenAway,  // a pod of a gang that is to be smaller goes before its gang has let it go
 };
 

@@ -35,7 +35,7 @@ std::string clipped(const std::string& text) {
 }
 
 void quarantine_node(Pass& pass, const Failure& failed) {
-  if (failed.node.empty() || is_mutant(Mutant::kI38NodeForgotten)) return;
+  if (failed.node.empty() || is_mutant(Mutant::kI40NodeForgotten)) return;
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   auto node = std::ranges::find(nodes, failed.node, &ExcludedNode::name);
   ExcludedNode entry{.name = failed.node, .cause = cause::kGpuFault, .time = pass.now};

@@ -38,7 +38,7 @@ Verdict judge(const Pass& pass, const Loss& loss) {
   for (const FailureRule& rule : pass.job.spec.failure_rules) {
     if (matches(rule, loss)) return {rule.action, rule.name};
   }
-  if (is_mutant(Mutant::kI38FaultCounts) && loss.failure.cause == cause::kGpuFault)
+  if (is_mutant(Mutant::kI40FaultCounts) && loss.failure.cause == cause::kGpuFault)
     return {RuleAction::kRestart, ""};
   switch (loss.kind) {
     case LossKind::kFatal:

@@ -76,7 +76,7 @@ class Oracles final : public ApiObserver {
   void i15_transitions_are_changes(const JobWrite& write);
   void i19_suspension_is_carried_through(const JobWrite& write);
   void i20_resume_is_a_new_start(const JobWrite& write);
-  void i38_broken_node_is_avoided(const JobWrite& write);
+  void i40_broken_node_is_avoided(const JobWrite& write);
   void i21_report_is_of_this_attempt(const JobWrite& write);
   void o11_conditions_agree(const JobWrite& write);
   void i42_moves_have_reasons(const JobWrite& write);
@@ -95,7 +95,7 @@ class Oracles final : public ApiObserver {
   void i03_pod_is_on_record(const nlohmann::json& pod, const PodFacts& facts);
   void i04_attempts_do_not_overlap(const nlohmann::json& pod, const PodFacts& facts);
   void i05_backs_off(const nlohmann::json& pod, const PodFacts& facts);
-  void i38_pod_avoids_quarantine(const nlohmann::json& pod, const PodFacts& facts);
+  void i40_pod_avoids_quarantine(const nlohmann::json& pod, const PodFacts& facts);
   void i13_deletes_its_own(const nlohmann::json& pod, const api::TrainingJob* job);
   void i19_leaves_time_to_save(const nlohmann::json& pod, const api::TrainingJob& job);
   void i01_group_follows_status(const local::Change& change);

@@ -39,7 +39,7 @@ void Oracles::on_pod_created(const json& pod) {
   i03_pod_is_on_record(pod, *facts);
   i04_attempts_do_not_overlap(pod, *facts);
   i05_backs_off(pod, *facts);
-  i38_pod_avoids_quarantine(pod, *facts);
+  i40_pod_avoids_quarantine(pod, *facts);
 }
 
 void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
@@ -100,7 +100,7 @@ void Oracles::i05_backs_off(const json& pod, const PodFacts& facts) {
 }
 
 // As long as the quarantine lasts, and no longer. What was decided may be on its way for a while.
-void Oracles::i38_pod_avoids_quarantine(const json& pod, const PodFacts& facts) {
+void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) {
   constexpr seconds kOnItsWay{30};
   const auto job = job_of(facts.job_uid);
   if (!job || truth_.jobs[facts.job_uid].was_status_cut || knobs_.clock_step > 0) return;
@@ -110,9 +110,9 @@ void Oracles::i38_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
     const std::string which = "pod " + text_at_pointer(pod, "/metadata/name") + " and node " +
                               node.name + " in quarantine";
     if (now > *node.time + kOnItsWay && now < *node.until && !avoids(pod, node.name))
-      fail("I38", which + ": it is not avoided");
+      fail("I40", which + ": it is not avoided");
     if (now > *node.until + kOnItsWay && avoids(pod, node.name))
-      fail("I38", which + ": it is avoided though that is over");
+      fail("I40", which + ": it is avoided though that is over");
   }
 }
 

@@ -79,7 +79,7 @@ void Oracles::on_job_written(const local::Change& change) {
   i10_terminal_is_final(write);
   i19_suspension_is_carried_through(write);
   i20_resume_is_a_new_start(write);
-  i38_broken_node_is_avoided(write);
+  i40_broken_node_is_avoided(write);
 }
 
 // One slow worker at a time is told to leave, if a rule says so, and not soon after another.
@@ -266,23 +266,23 @@ void Oracles::i20_resume_is_a_new_start(const JobWrite& write) {
 }
 
 // In the write that tells of the fault, and not for ever; it is never the job's own.
-void Oracles::i38_broken_node_is_avoided(const JobWrite& write) {
+void Oracles::i40_broken_node_is_avoided(const JobWrite& write) {
   const TrainingJobStatus& before = write.before.status;
   const TrainingJobStatus& after = write.after.status;
   const auto& failure = after.last_failure;
   if (!failure || failure->cause != core::cause::kGpuFault || knobs_.prunes) return;
   if (after.restarts.counted > before.restarts.counted)
-    fail("I38", "a broken GPU of node " + failure->node + " spends a restart");
+    fail("I40", "a broken GPU of node " + failure->node + " spends a restart");
   const bool is_new = !before.last_failure || before.last_failure->pod_uid != failure->pod_uid ||
                       before.last_failure->cause != failure->cause;
   if (!is_new || failure->node.empty()) return;
   const auto node = std::ranges::find(after.excluded_nodes, failure->node, &ExcludedNode::name);
   if (node == after.excluded_nodes.end())
-    return fail("I38", "node " + failure->node + " is broken, and is not avoided");
+    return fail("I40", "node " + failure->node + " is broken, and is not avoided");
   constexpr std::chrono::hours kLongest{1};
   if (node->cause == core::cause::kGpuFault &&
       (!node->until || !node->time || *node->until - *node->time > kLongest))
-    fail("I38", "node " + failure->node + " is in quarantine for too long");
+    fail("I40", "node " + failure->node + " is in quarantine for too long");
 }
 
 void Oracles::i21_report_is_of_this_attempt(const JobWrite& write) {

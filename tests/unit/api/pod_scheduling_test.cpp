@@ -62,7 +62,7 @@ TEST_CASE("pod_scheduling: a node that may stay after all is avoided while there
 
 TEST_CASE(
     "pod_scheduling: a node in quarantine is avoided while there are others, until it is over",
-    "[api][I38]") {
+    "[api][I40]") {
   TrainingJob job = samples::observed(samples::torch_job());
   const TimePoint end{std::chrono::seconds{1'800'000'060}};
   job.status.excluded_nodes = {{.name = "node-a", .cause = "GpuFault", .until = end},

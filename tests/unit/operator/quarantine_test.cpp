@@ -64,7 +64,7 @@ api::FailureRule rule_for_faults(api::RuleAction action) {
 }  // namespace
 
 TEST_CASE("quarantine: a worker whose GPU fails is replaced, and its node is avoided",
-          "[core][I38][G2]") {
+          "[core][I40][G2]") {
   World world = on_own_nodes();
   break_gpu(world, 1);
   world.settle();
@@ -98,7 +98,7 @@ TEST_CASE("quarantine: a worker whose GPU fails is replaced, and its node is avo
 }
 
 TEST_CASE("quarantine: it doubles with each fault, has an end, and begins anew after a good time",
-          "[core][I38]") {
+          "[core][I40]") {
   World world = on_own_nodes();
   for (const int expected : {60, 120, 240, 480, 960, 1'920, 3'600, 3'600}) {
     INFO(expected);
@@ -121,7 +121,7 @@ TEST_CASE("quarantine: it doubles with each fault, has an end, and begins anew a
 }
 
 TEST_CASE("quarantine: where the gang ends the restart is free, whoever else ends beside it",
-          "[core][I38]") {
+          "[core][I40]") {
   World world = on_own_nodes();
   break_gpu(world, 1, api::kExitRetry);
   for (const int slot : {0, 2}) {
@@ -136,7 +136,7 @@ TEST_CASE("quarantine: where the gang ends the restart is free, whoever else end
   CHECK(time_left(world, "node-1") == seconds{60});
 }
 
-TEST_CASE("quarantine: a worker that is not let in spends nothing either", "[core][I38]") {
+TEST_CASE("quarantine: a worker that is not let in spends nothing either", "[core][I40]") {
   World world(2);
   world.settle();
   world.pod(1).node = "node-1";
@@ -149,7 +149,7 @@ TEST_CASE("quarantine: a worker that is not let in spends nothing either", "[cor
   CHECK(world.live_pods() == 2);
 }
 
-TEST_CASE("quarantine: several machines that break at once are all avoided", "[core][I38]") {
+TEST_CASE("quarantine: several machines that break at once are all avoided", "[core][I40]") {
   World world = on_own_nodes();
   break_gpu(world, 1);
   break_gpu(world, 2);
@@ -162,7 +162,7 @@ TEST_CASE("quarantine: several machines that break at once are all avoided", "[c
   CHECK(world.pod(2).meta.name == "gpt-1-2-1");
 }
 
-TEST_CASE("quarantine: with no other node the next pods wait longer each time", "[core][I38]") {
+TEST_CASE("quarantine: with no other node the next pods wait longer each time", "[core][I40]") {
   World world = on_own_nodes();
   break_gpu(world, 1);
   world.settle();
@@ -181,7 +181,7 @@ TEST_CASE("quarantine: with no other node the next pods wait longer each time", 
   CHECK(world.pods_created == created + 2);
 }
 
-TEST_CASE("quarantine: rules may want something else", "[core][I38][I23]") {
+TEST_CASE("quarantine: rules may want something else", "[core][I40][I23]") {
   World world = on_own_nodes();
   SECTION("the end") {
     world.set_spec(
@@ -220,7 +220,7 @@ TEST_CASE("quarantine: rules may want something else", "[core][I38][I23]") {
 }
 
 TEST_CASE("quarantine: a full list forgets who is only avoided first, a resume forgets all",
-          "[core][I38][I20]") {
+          "[core][I40][I20]") {
   World world = on_own_nodes();
   world.job.status.excluded_nodes.push_back(
       {.name = "old", .cause = "GpuFault", .time = world.now, .until = world.now + seconds{60}});
@@ -245,7 +245,7 @@ TEST_CASE("quarantine: a full list forgets who is only avoided first, a resume f
   CHECK(world.job.status.excluded_nodes.empty());
 }
 
-TEST_CASE("quarantine: a node that also goes is told to go", "[core][I38][I36]") {
+TEST_CASE("quarantine: a node that also goes is told to go", "[core][I40][I36]") {
   World world = on_own_nodes();
   break_gpu(world, 1);
   world.settle();
