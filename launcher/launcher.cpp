@@ -202,6 +202,7 @@ void Launcher::watch_gpus() {
   if (visible != settings_.env.end()) options.uuids = gpu::named_uuids(visible->second);
   gpu::GpuWatchEvents events{.on_checked =
                                  [this](const std::string& fault) {
+                                   if (!settings_.has_health_gate) return;  // its user wants it
                                    inbox_->post([this, fault] { feed(NodeChecked{fault}); });
                                  },
                              .on_fault =

@@ -82,6 +82,7 @@ void decide(Pass& pass) {
   if (is_record_lost(pass)) return recover_record(pass);
   if (is_resized(pass)) return resize(pass);
   if (has_missed_deadline(pass)) return;
+  quarantine_late(pass);
   const auto loss = find_loss(pass);
   // Who is told to leave a gang that ends by itself would be taken for the reason.
   const bool is_ending = loss && loss->has_fault && !loss->is_leaving;

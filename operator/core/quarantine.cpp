@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
@@ -22,6 +23,13 @@ seconds doubled(seconds first, std::size_t times, seconds most) {
   seconds time = first;
   for (std::size_t i = 1; i < times && time < most; ++i) time *= 2;
   return std::min(time, most);
+}
+
+// Null: it is not, or for another reason.
+const ExcludedNode* quarantined(const Pass& pass, const std::string& node) {
+  const auto& nodes = pass.job.status.excluded_nodes;
+  const auto found = std::ranges::find(nodes, node, &ExcludedNode::name);
+  return found != nodes.end() && found->cause == cause::kGpuFault ? &*found : nullptr;
 }
 
 }  // namespace
@@ -59,12 +67,25 @@ void quarantine_node(Pass& pass, const Failure& failed) {
   nodes.push_back(std::move(entry));
 }
 
+void quarantine_late(Pass& pass) {
+  for (const Worker& worker : pass.pods.previous) {
+    const PodView& pod = *worker.pod;
+    const auto word = decode_termination(pod.termination_message);
+    if (outcome_of(pod) != Outcome::kFailed || !word || word->cause != cause::kGpuFault) continue;
+    Failure failed{.pod = pod.meta.name, .node = pod.node};
+    failed.message = word->message;
+    quarantine_node(pass, failed);
+  }
+}
+
+bool is_in_quarantine(const Pass& pass, const Failure& failure) {
+  return failure.cause == cause::kGpuFault && quarantined(pass, failure.node) != nullptr;
+}
+
 seconds backoff_in_quarantine(const Pass& pass, const Failure& failure) {
-  const auto& nodes = pass.job.status.excluded_nodes;
-  const auto node = std::ranges::find(nodes, failure.node, &ExcludedNode::name);
-  const bool is_repeated = failure.cause == cause::kGpuFault && node != nodes.end() &&
-                           node->cause == cause::kGpuFault && node->pods.size() > 1;
-  if (!is_repeated) return seconds{0};
+  const ExcludedNode* node = quarantined(pass, failure.node);
+  if (failure.cause != cause::kGpuFault || node == nullptr || node->pods.size() < 2)
+    return seconds{0};
   return doubled(pass.policy.refused_backoff, node->pods.size() - 1, pass.policy.backoff_max);
 }
 

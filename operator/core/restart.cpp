@@ -91,6 +91,8 @@ bool is_repeated(const Pass& pass, const Failure& failure) {
 std::chrono::seconds time_without_gang(const Pass& pass, TimePoint failed_at) {
   const Condition* running = find_condition(pass.next, condition::kRunning);
   if (running == nullptr || !running->last_transition_time) return std::chrono::seconds{0};
+  // The next attempt has fewer machines to fail on: quarantines must not run out meanwhile.
+  if (is_in_quarantine(pass, *pass.next.last_failure)) return std::chrono::seconds{0};
   const auto time =
       std::chrono::floor<std::chrono::seconds>(failed_at - *running->last_transition_time);
   return std::clamp(time, std::chrono::seconds{0}, pass.policy.backoff_max);

@@ -86,6 +86,9 @@ const api::ExcludedNode* left_node(const Pass& pass, const std::string& pod,
 
 // quarantine.cpp: machines that are broken. `failed` is what a worker said of its.
 void quarantine_node(Pass& pass, const api::Failure& failed);
+// … of those that say so when their attempt has ended already.
+void quarantine_late(Pass& pass);
+bool is_in_quarantine(const Pass& pass, const api::Failure& failure);  // its node is, for that
 // Before the next pod, where there seems to be no other node.
 std::chrono::seconds backoff_in_quarantine(const Pass& pass, const api::Failure& failure);
 std::string clipped(const std::string& text);  // for a message of an excluded node

@@ -162,6 +162,40 @@ TEST_CASE("quarantine: several machines that break at once are all avoided", "[c
   CHECK(world.pod(2).meta.name == "gpt-1-2-1");
 }
 
+TEST_CASE("quarantine: one that says so when its attempt has ended is avoided, too",
+          "[core][I40]") {
+  World world(3);
+  world.settle();
+  for (int slot = 0; slot < 3; ++slot) world.pod(slot).node = "node-" + std::to_string(slot);
+  break_gpu(world, 1);
+  world.is_kubelet_on = false;  // the others take their time
+  world.settle();
+  REQUIRE(world.job.status.attempt == 2);
+  CHECK(excluded(world, "node-2") == nullptr);
+  const api::TrainingJobStatus before = world.job.status;
+  api::PodView& late = world.pods.at("gpt-1-2-0");
+  late.phase = api::PodPhase::kFailed;
+  late.exit_code = api::kExitDrained;
+  late.termination_message =
+      api::encode_termination({.pod = late.meta.name, .cause = "GpuFault", .message = kLost});
+  world.settle();
+  CHECK(excluded(world, "node-2") != nullptr);
+  CHECK(count_of(world, "NodeQuarantined") == 2);
+  CHECK(world.job.status.restarts == before.restarts);
+  CHECK(world.job.status.last_failure == before.last_failure);
+}
+
+TEST_CASE("quarantine: the next attempt does not wait because those before did not run",
+          "[core][I40]") {
+  World world(2);
+  world.settle(seconds{40});
+  world.pod(1).node = "node-1";
+  break_gpu(world, 1);
+  world.settle(seconds{1});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.live_pods() == 2);
+}
+
 TEST_CASE("quarantine: with no other node the next pods wait longer each time", "[core][I40]") {
   World world = on_own_nodes();
   break_gpu(world, 1);
