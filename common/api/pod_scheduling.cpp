@@ -27,11 +27,10 @@ json& node_affinity_of(json& pod_spec) {
   return object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
 }
 
-void prefer_others(const json& avoided, json& pod_spec) {
-  constexpr int kWeightMax = 100;
+void prefer_others(const json& avoided, int weight, json& pod_spec) {
   json& preferred = node_affinity_of(pod_spec)["preferredDuringSchedulingIgnoredDuringExecution"];
   if (!preferred.is_array()) preferred = json::array();
-  preferred.push_back({{"weight", kWeightMax}, {"preference", {{"matchFields", avoided}}}});
+  preferred.push_back({{"weight", weight}, {"preference", {{"matchFields", avoided}}}});
 }
 
 void require_others(const json& avoided, json& pod_spec) {
@@ -65,7 +64,11 @@ void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now, 
     (is_only_avoided(node) ? avoided : excluded).push_back(not_in(node.name));
   }
   if (!excluded.empty()) require_others(excluded, pod_spec);
-  if (!avoided.empty()) prefer_others(avoided, pod_spec);
+  constexpr int kWeightMax = 100;
+  if (!avoided.empty()) prefer_others(avoided, kWeightMax, pod_spec);
+  // Where there is no other, the one that was well for longest: what failed before it may be
+  // mended.
+  if (avoided.size() > 1) prefer_others(json::array({avoided.back()}), kWeightMax / 2, pod_spec);
 }
 
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {

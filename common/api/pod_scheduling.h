@@ -16,7 +16,8 @@ bool is_only_avoided(const ExcludedNode& node);
 
 // Adds status.excludedNodes to each of the pod's required node selector terms. Nodes of which it
 // was only said that they go, and those in quarantine, are avoided as long as there are others:
-// they may stay after all, come back by the same name, or be mended, and a pod cannot be told.
+// they may stay after all, come back by the same name, or be mended, and a pod cannot be told. Where
+// all are avoided, the last of the list, the newest, is avoided most.
 // `now`, of the pod's creation: a quarantine that is over counts for nothing.
 void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now,
                           nlohmann::json& pod_spec);

@@ -87,14 +87,19 @@ void Nodes::schedule_soon(milliseconds delay) {
   });
 }
 
-bool avoids(const json& pod, const std::string& node) {
+int dislike(const json& pod, const std::string& node) {
   const json::json_pointer terms(
-      "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/preference/"
-      "matchFields");
-  if (!pod.contains(terms)) return false;
-  return std::ranges::any_of(pod.at(terms), [&](const json& field) {
-    return field["operator"] == "NotIn" && field["values"][0] == node;
-  });
+      "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution");
+  if (!pod.contains(terms)) return 0;
+  int sum = 0;
+  for (const json& term : pod.at(terms)) {
+    const bool is_named = std::ranges::any_of(
+        term.at("preference").value("matchFields", json::array()), [&](const json& field) {
+          return field["operator"] == "NotIn" && field["values"][0] == node;
+        });
+    if (is_named) sum += term.at("weight").get<int>();
+  }
+  return sum;
 }
 
 Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>& load) {
@@ -112,7 +117,7 @@ Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>&
     };
     if (count(*node) >= place_.knobs.pods_per_node) continue;
     const auto rank = [&](const Node& one) {
-      return std::pair{!is_lenient && avoids(pod, one.name), count(one)};
+      return std::pair{is_lenient ? 0 : dislike(pod, one.name), count(one)};
     };
     if (best == nullptr || rank(*node) < rank(*best)) best = node.get();
   }

@@ -26,8 +26,8 @@ std::string text_at_pointer(const nlohmann::json& object, const char* pointer);
 inline constexpr const char* kTerminationMessage =
     "/status/containerStatuses/0/state/terminated/message";
 bool is_terminal_pod(const nlohmann::json& pod);
-// As the operator writes it (common/api/pod_scheduling.h): as long as there are others.
-bool avoids(const nlohmann::json& pod, const std::string& node);
+// The weights of what the operator writes (common/api/pod_scheduling.h), summed; 0: it is not avoided.
+int dislike(const nlohmann::json& pod, const std::string& node);
 
 class Nodes final : public ApiObserver {
  public:

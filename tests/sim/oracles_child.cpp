@@ -109,9 +109,9 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
     if (node.cause != core::cause::kGpuFault || !node.until || !node.time) continue;
     const std::string which = "pod " + text_at_pointer(pod, "/metadata/name") + " and node " +
                               node.name + " in quarantine";
-    if (now > *node.time + kOnItsWay && now < *node.until && !avoids(pod, node.name))
+    if (now > *node.time + kOnItsWay && now < *node.until && dislike(pod, node.name) == 0)
       fail("I40", which + ": it is not avoided");
-    if (now > *node.until + kOnItsWay && avoids(pod, node.name))
+    if (now > *node.until + kOnItsWay && dislike(pod, node.name) > 0)
       fail("I40", which + ": it is avoided though that is over");
   }
 }

@@ -83,6 +83,26 @@ TEST_CASE(
         json::array({{{"matchFields", {avoided("node-b")}}}}));
 }
 
+TEST_CASE("pod_scheduling: where every node is avoided, the one that failed last is avoided most",
+          "[api][I40]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  const TimePoint end{std::chrono::seconds{1'800'000'060}};
+  job.status.excluded_nodes = {
+      {.name = "node-a", .cause = "GpuFault", .until = end + std::chrono::minutes{16}},
+      {.name = "node-b", .cause = "GpuFault", .until = end}};
+  const auto preferred_at = [&](TimePoint now) {
+    const auto pod = worker_pod_of(job, 2, 1, 0, {.now = now});
+    REQUIRE(pod.has_value());
+    return (*pod)["spec"]["affinity"]["nodeAffinity"]
+                 ["preferredDuringSchedulingIgnoredDuringExecution"];
+  };
+  const json both = {avoided("node-a"), avoided("node-b")};
+  CHECK(preferred_at(end - std::chrono::seconds{1}) ==
+        json::array({{{"weight", 100}, {"preference", {{"matchFields", both}}}},
+                     {{"weight", 50}, {"preference", {{"matchFields", {avoided("node-b")}}}}}}));
+  CHECK(preferred_at(end).size() == 1);
+}
+
 TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group",
           "[api][A23][A44][E10]") {
   TrainingJob job = samples::observed(samples::torch_job());
