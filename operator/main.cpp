@@ -18,6 +18,7 @@
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
 #include "operator/controller/operator.h"
+#include "operator/controller/spot_table.h"
 
 namespace {
 
@@ -35,6 +36,9 @@ constexpr char kUsage[] =
     "                          for an operator that is alone\n"
     "  --signals FILE          what nodes say before their machines go (JSON, as in the chart);\n"
     "                          default: nodes are not watched\n"
+    "  --spot FILE             by what nodes are known as spot (JSON, as in the chart); default: "
+    "none\n"
+    "                          is, and spec.capacity of a job says nothing\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
     "                          default: they ask nobody\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -43,7 +47,8 @@ constexpr char kUsage[] =
 constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
-  std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, metadata;
+  std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, spot;
+  std::string metadata;
   std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
@@ -64,6 +69,7 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
                                 : name == "--image-pull-policy" ? &flags.pull_policy
                                 : name == "--lease"             ? &flags.lease
                                 : name == "--signals"           ? &flags.signals
+                                : name == "--spot"              ? &flags.spot
                                 : name == "--metadata"          ? &flags.metadata
                                 : name == "--health-address"    ? &flags.health_address
                                 : name == "--log-level"         ? &flags.log_level
@@ -128,15 +134,28 @@ Result<std::optional<leader::LeaseOptions>> lease_options(const std::string& lea
   return std::optional{options};
 }
 
-Result<std::shared_ptr<const controller::SignalTable>> read_signals(const std::string& path) {
-  if (path.empty()) return std::shared_ptr<const controller::SignalTable>{};
+Result<std::string> read_table(const char* flag, const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return fail(Code::kNotFound, "--signals: cannot read " + path);
-  auto table = controller::SignalTable::parse(text.str());
+  if (!file) return fail(Code::kNotFound, std::string(flag) + ": cannot read " + path);
+  return text.str();
+}
+
+Result<std::shared_ptr<const controller::SignalTable>> read_signals(const std::string& path) {
+  if (path.empty()) return std::shared_ptr<const controller::SignalTable>{};
+  PAWL_TRY(text, read_table("--signals", path));
+  auto table = controller::SignalTable::parse(text);
   if (!table) return fail(table.error().code, path + ": " + table.error().message);
   return std::make_shared<const controller::SignalTable>(std::move(*table));
+}
+
+Result<api::SpotTable> read_spot(const std::string& path) {
+  if (path.empty()) return api::SpotTable{};
+  PAWL_TRY(text, read_table("--spot", path));
+  auto table = controller::parse_spot_table(text);
+  if (!table) return fail(table.error().code, path + ": " + table.error().message);
+  return table;
 }
 
 http::Response answer(const controller::Operator& running, const std::string& path) {
@@ -176,6 +195,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   PAWL_TRY(health, health_options(flags.health_address));
   PAWL_TRY(lease, lease_options(flags.lease));
   PAWL_TRY(table, read_signals(flags.signals));
+  PAWL_TRY(spot, read_spot(flags.spot));
   const kube::TransportOptions calls{.user_agent = std::string("pawl-operator/") + kProgramVersion};
   PAWL_TRY(transport, kube::make_transport(config, clock, calls));
   PAWL_TRY(lease_transport, kube::make_transport(config, clock, calls));
@@ -189,6 +209,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.children.native_worker_image = flags.worker_image;
   options.children.pull_policy = flags.pull_policy;
   options.children.metadata = flags.metadata;
+  options.children.spot = std::move(spot);
   controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
   PAWL_TRY(server, http::Server::start(health, [&](http::Request request, http::Reply reply) {
              reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));

@@ -21,7 +21,9 @@ struct ChildOptions {
   // `pawl run`: no service account token volumes, no injection; command starts `launcher_path --
   // …`.
   bool is_local = false;
-  // Of the pod's creation: nodes whose quarantine is over by then are not avoided any more.
+  SpotTable spot = {};  // how spot nodes are known; empty: spec.capacity asks for nothing
+  // Of the pod's creation: nodes whose quarantine is over by then are not avoided any more, nor is
+  // spot after a fall-back.
   std::optional<TimePoint> now = {};
   std::string launcher_path = "pawl-launch";
   std::string trainer_path = "pawl-train";

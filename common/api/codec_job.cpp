@@ -161,6 +161,7 @@ TrainingJobSpec read_job_spec(Fields& fields) {
   fields.read("suspend", spec.is_suspended);
   fields.read("replicas", spec.replicas);
   fields.child("elastic", [&](Fields& child) { spec.elastic = read_elastic(child); });
+  fields.child("capacity", [&](Fields& child) { spec.capacity = read_capacity(child); });
   fields.read_auto("processesPerWorker", spec.processes_per_worker);
   fields.read_object_text("template", spec.template_json);
   fields.read("managedBy", spec.managed_by);
@@ -233,6 +234,7 @@ TrainingJobStatus read_job_status(Fields& fields) {
     child.read("withoutProgress", status.restarts.without_progress);
     child.read("progressStep", status.restarts.progress_step);
   });
+  fields.child("capacity", [&](Fields& child) { read_capacity_status(child, status.capacity); });
   read_recoveries(fields, status.recoveries);
   fields.child("goodput", [&](Fields& child) { read_goodput(child, status.goodput); });
   fields.child("lastFailure", [&](Fields& child) { status.last_failure = read_failure(child); });
@@ -266,6 +268,7 @@ json write_spec(const TrainingJobSpec& spec) {
     put(elastic, "maxReplicas", spec.elastic->max_replicas);
     object["elastic"] = std::move(elastic);
   }
+  if (spec.capacity) object["capacity"] = write_capacity(*spec.capacity);
   put(object, "processesPerWorker", spec.processes_per_worker);
   if (!spec.template_json.empty()) {
     object["template"] = parse_json(spec.template_json);
@@ -356,6 +359,8 @@ json encode_status(const TrainingJobStatus& status) {
   if (status.restarts.progress_step != 0) {
     object["restarts"]["progressStep"] = status.restarts.progress_step;
   }
+  if (status.capacity != CapacityStatus{})
+    object["capacity"] = write_capacity_status(status.capacity);
   write_recoveries(object, status.recoveries);
   if (status.goodput != Goodput{}) object["goodput"] = write_goodput(status.goodput);
   if (status.last_failure) object["lastFailure"] = encode_failure(*status.last_failure);

@@ -18,6 +18,12 @@ nlohmann::json write_checkpoint(const CheckpointStatus& checkpoint);
 
 Failure read_failure(Fields& fields);
 
+// spec.capacity and status.capacity (codec_capacity.cpp).
+Capacity read_capacity(Fields& fields);
+nlohmann::json write_capacity(const Capacity& capacity);
+void read_capacity_status(Fields& fields, CapacityStatus& capacity);
+nlohmann::json write_capacity_status(const CapacityStatus& capacity);
+
 // Members named recoveries and goodput, of the launchers' half.
 void read_tally(Fields& fields, Tally& tally);
 void write_tally(nlohmann::json& object, const Tally& tally);

@@ -1,7 +1,10 @@
 #include "common/api/pod_scheduling.h"
 
+#include <algorithm>
+
 #include "common/api/contract.h"
 #include "common/base/json.h"
+#include "common/base/mutant.h"
 
 namespace pawl::api {
 namespace {
@@ -11,6 +14,12 @@ using nlohmann::json;
 json& object_at(json& parent, const char* key) {
   json& value = parent[key];
   if (!value.is_object()) value = json::object();
+  return value;
+}
+
+json& list_in(json& parent, const char* key) {
+  json& value = parent[key];
+  if (!value.is_array()) value = json::array();
   return value;
 }
 
@@ -27,27 +36,54 @@ json& node_affinity_of(json& pod_spec) {
   return object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
 }
 
-void prefer_others(const json& avoided, int weight, json& pod_spec) {
-  json& preferred = node_affinity_of(pod_spec)["preferredDuringSchedulingIgnoredDuringExecution"];
-  if (!preferred.is_array()) preferred = json::array();
-  preferred.push_back({{"weight", weight}, {"preference", {{"matchFields", avoided}}}});
+constexpr char kFields[] = "matchFields", kExpressions[] = "matchExpressions";
+
+// `wanted`: members of a node selector term, by its list `list`.
+void prefer(const json& wanted, const char* list, int weight, json& pod_spec) {
+  list_in(node_affinity_of(pod_spec), "preferredDuringSchedulingIgnoredDuringExecution")
+      .push_back({{"weight", weight}, {"preference", {{list, wanted}}}});
 }
 
-void require_others(const json& avoided, json& pod_spec) {
+void require(const json& wanted, const char* list, json& pod_spec) {
   json& required =
       object_at(node_affinity_of(pod_spec), "requiredDuringSchedulingIgnoredDuringExecution");
   json& terms = required["nodeSelectorTerms"];
   if (!terms.is_array() || terms.empty()) {
-    terms = json::array({{{"matchFields", avoided}}});
+    terms = json::array({{{list, wanted}}});
     return;
   }
   for (json& term : terms) {
     // An empty term matches no node; with ours in it, it would match nearly all.
-    if (is_empty_list(term, "matchExpressions") && is_empty_list(term, "matchFields")) continue;
-    json& fields = term["matchFields"];
-    if (!fields.is_array()) fields = json::array();
-    fields.insert(fields.end(), avoided.begin(), avoided.end());
+    if (is_empty_list(term, kExpressions) && is_empty_list(term, kFields)) continue;
+    json& own = list_in(term, list);
+    own.insert(own.end(), wanted.begin(), wanted.end());
   }
+}
+
+json no_spot(const SpotTable& table) {
+  json expressions = json::array();
+  for (const SpotRow& row : table) {
+    expressions.push_back(
+        {{"key", row.label}, {"operator", "NotIn"}, {"values", json::array({row.value})}});
+  }
+  return expressions;
+}
+
+void tolerate_spot(const SpotTable& table, json& pod_spec) {
+  json& tolerations = list_in(pod_spec, "tolerations");
+  for (const SpotRow& row : table) {
+    const json toleration = {{"key", row.taint}, {"operator", "Exists"}};
+    const bool is_there = std::ranges::find(tolerations, toleration) != tolerations.end();
+    if (!row.taint.empty() && !is_there) tolerations.push_back(toleration);
+  }
+  if (tolerations.empty()) pod_spec.erase("tolerations");
+}
+
+bool is_spot_avoided(const TrainingJob& job, std::optional<TimePoint> now) {
+  const CapacityStatus& status = job.status.capacity;
+  if (is_mutant(Mutant::kI41FallbackUnused)) return false;
+  const bool is_over = status.until && now && *now >= *status.until;
+  return status.is_spot_avoided && !is_over;
 }
 
 }  // namespace
@@ -63,12 +99,39 @@ void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now, 
     if (is_over) continue;
     (is_only_avoided(node) ? avoided : excluded).push_back(not_in(node.name));
   }
-  if (!excluded.empty()) require_others(excluded, pod_spec);
+  if (!excluded.empty()) require(excluded, kFields, pod_spec);
   constexpr int kWeightMax = 100;
-  if (!avoided.empty()) prefer_others(avoided, kWeightMax, pod_spec);
+  if (!avoided.empty()) prefer(avoided, kFields, kWeightMax, pod_spec);
   // Where there is no other, the one that was well for longest: what failed before it may be
   // mended.
-  if (avoided.size() > 1) prefer_others(json::array({avoided.back()}), kWeightMax / 2, pod_spec);
+  if (avoided.size() > 1) prefer(json::array({avoided.back()}), kFields, kWeightMax / 2, pod_spec);
+}
+
+bool may_be_on_spot(const TrainingJob& job, int slot) {
+  const auto& capacity = job.spec.capacity;
+  return capacity && capacity->spot != SpotUse::kNever && slot >= capacity->on_demand_min;
+}
+
+void place_by_capacity(const TrainingJob& job, int slot, const ChildOptions& options,
+                       json& pod_spec) {
+  if (!job.spec.capacity || options.spot.empty()) return;
+  // A node that is avoided for itself is the worse one (100 above), also where two rows name it.
+  constexpr int kSpotWeight = 40, kOnDemandWeight = 80;
+  if (!may_be_on_spot(job, slot)) {
+    const bool is_anchor = job.spec.capacity->spot != SpotUse::kNever;
+    if (is_anchor && is_mutant(Mutant::kI41AnchorOnSpot))
+      return tolerate_spot(options.spot, pod_spec);
+    return require(no_spot(options.spot), kExpressions, pod_spec);
+  }
+  tolerate_spot(options.spot, pod_spec);
+  if (is_spot_avoided(job, options.now))
+    return prefer(no_spot(options.spot), kExpressions, kOnDemandWeight, pod_spec);
+  if (job.spec.capacity->spot != SpotUse::kPrefer) return;
+  for (const SpotRow& row : options.spot) {
+    const json is_spot = {
+        {"key", row.label}, {"operator", "In"}, {"values", json::array({row.value})}};
+    prefer(json::array({is_spot}), kExpressions, kSpotWeight, pod_spec);
+  }
 }
 
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {

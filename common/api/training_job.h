@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/api/capacity.h"
 #include "common/api/meta.h"
 #include "common/api/report.h"
 #include "common/api/tally.h"
@@ -95,6 +96,7 @@ struct TrainingJobSpec {
   bool is_suspended = false;
   int replicas = 1;
   std::optional<Elastic> elastic;
+  std::optional<Capacity> capacity;
   std::optional<int> processes_per_worker;  // absent = auto, see processes_per_worker()
   std::string template_json;  // PodTemplateSpec as compact JSON, "" if absent (Native only)
   Strategy strategy = Strategy::kInPlace;           // failurePolicy.strategy
@@ -151,7 +153,8 @@ struct TrainingJobStatus {
   Goodput goodput;
   std::optional<Failure> last_failure;
   std::vector<ExcludedNode> excluded_nodes;  // oldest first
-  std::optional<std::int64_t> micro_batch;   // Native: in place of config.batch.micro
+  CapacityStatus capacity;
+  std::optional<std::int64_t> micro_batch;  // Native: in place of config.batch.micro
   bool operator==(const TrainingJobStatus&) const = default;
 };
 

@@ -1,49 +1,18 @@
 #include "common/api/validate.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "common/api/contract.h"
 #include "common/api/schema.h"
+#include "common/api/validate_parts.h"
 #include "common/base/json.h"
 
 namespace pawl::api {
 
 using nlohmann::json;
+using namespace validation;
 
 namespace {
-
-using Errors = std::vector<FieldError>;
-
-// The value at a path of member names, or null. A reference into the object.
-const json& at(const json& object, std::initializer_list<const char*> path) {
-  static const json none;
-  const json* value = &object;
-  for (const char* name : path) {
-    if (!value->is_object()) return none;
-    const auto member = value->find(name);
-    if (member == value->end()) return none;
-    value = &*member;
-  }
-  return *value;
-}
-
-std::string text_at_path(const json& object, std::initializer_list<const char*> path,
-                         const char* fallback = "") {
-  const json& value = at(object, path);
-  return value.is_string() ? value.get<std::string>() : fallback;
-}
-
-std::int64_t integer_at(const json& object, std::initializer_list<const char*> path) {
-  const json& value = at(object, path);
-  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
-}
-
-bool is_native(const json& job) {
-  return text_at_path(job, {"spec", "runtime", "kind"}, "Custom") == "Native";
-}
-
-bool is_in_place(const json& job) { return at(job, {"spec", "runtime", "inPlace"}) == json(true); }
 
 bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -164,52 +133,6 @@ void check_reserved(const json& job, Errors& errors) {
   }
 }
 
-bool has_condition(const json& job, const std::string& type) {
-  const json& conditions = at(job, {"status", "conditions"});
-  return std::ranges::any_of(conditions, [&](const json& condition) {
-    return text_at_path(condition, {"type"}) == type &&
-           text_at_path(condition, {"status"}) == "True";
-  });
-}
-
-void refuse_if(bool is_wrong, const char* field, const char* message, Errors& errors) {
-  if (is_wrong) errors.push_back({field, message});
-}
-
-// A defaulted field reads as its default, so that leaving it out is no change.
-json or_default(const json& value, const json& fallback) {
-  return value.is_null() ? fallback : value;
-}
-
-// Absent and there are two values: an immutable field cannot be added or removed either.
-void check_immutable(const json& before, const json& after, Errors& errors) {
-  const auto kind = [](const json& job) {
-    return text_at_path(job, {"spec", "runtime", "kind"}, "Custom");
-  };
-  refuse_if(kind(before) != kind(after), "spec.runtime.kind",
-            "spec.runtime.kind cannot change: create a new job", errors);
-  refuse_if(is_in_place(before) != is_in_place(after), "spec.runtime.inPlace",
-            "spec.runtime.inPlace cannot change: create a new job", errors);
-  const auto success_policy = [](const json& job) {
-    return text_at_path(job, {"spec", "successPolicy"}, "AllRanks");
-  };
-  refuse_if(success_policy(before) != success_policy(after), "spec.successPolicy",
-            "spec.successPolicy cannot change: create a new job", errors);
-  const auto hostnames = [](const json& job) {
-    return or_default(at(job, {"spec", "hostnames"}), false);
-  };
-  refuse_if(hostnames(before) != hostnames(after), "spec.hostnames",
-            "spec.hostnames cannot change: create a new job", errors);
-  refuse_if(at(before, {"spec", "managedBy"}) != at(after, {"spec", "managedBy"}), "spec.managedBy",
-            "spec.managedBy cannot change, be added or be removed: create a new job", errors);
-  refuse_if(at(before, {"spec", "checkpoint", "uri"}) != at(after, {"spec", "checkpoint", "uri"}),
-            "spec.checkpoint",
-            "spec.checkpoint.uri cannot change, be added or be removed, because the job resumes "
-            "from there: "
-            "create a new job",
-            errors);
-}
-
 void check_rules(const json& job, Errors& errors) {
   const json rules = at(job, {"spec", "failurePolicy", "rules"});
   for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -252,6 +175,20 @@ void check_elastic(const json& job, Errors& errors) {
             errors);
 }
 
+void check_capacity(const json& job, Errors& errors) {
+  const std::int64_t least = integer_at(job, {"spec", "capacity", "onDemandMin"});
+  const std::int64_t replicas = or_default(at(job, {"spec", "replicas"}), 1).get<std::int64_t>();
+  refuse_if(least > replicas, "spec.capacity.onDemandMin",
+            "spec.capacity.onDemandMin must be at most spec.replicas: lower it, or raise "
+            "spec.replicas",
+            errors);
+  refuse_if(text_at_path(job, {"spec", "capacity", "spot"}) == "Never" && least > 0,
+            "spec.capacity.onDemandMin",
+            "with spec.capacity.spot Never no worker is on spot: remove spec.capacity.onDemandMin, "
+            "or set spot to Allow or Prefer",
+            errors);
+}
+
 void check_parameter_servers(const json& job, Errors& errors) {
   const std::int64_t count = integer_at(job, {"spec", "runtime", "parameterServers"});
   const json& replicas = at(job, {"spec", "replicas"});
@@ -261,29 +198,6 @@ void check_parameter_servers(const json& job, Errors& errors) {
             "spec.runtime.parameterServers",
             "spec.runtime.parameterServers needs spec.runtime.kind TensorFlow, and must be below "
             "spec.replicas, because the first worker is the chief: lower it, or remove it",
-            errors);
-}
-
-void check_frozen(const json& before, const json& after, Errors& errors) {
-  const json& was_suspended = at(before, {"spec", "suspend"});
-  if (was_suspended.is_boolean() && was_suspended.get<bool>()) return;
-  refuse_if(
-      at(before, {"spec", "template"}) != at(after, {"spec", "template"}), "spec.template",
-      "spec.template cannot change while the job is not suspended: set spec.suspend to true first, "
-      "change it afterwards",
-      errors);
-  refuse_if(or_default(at(before, {"spec", "processesPerWorker"}), "auto") !=
-                or_default(at(after, {"spec", "processesPerWorker"}), "auto"),
-            "spec.processesPerWorker",
-            "spec.processesPerWorker cannot change while the job is not suspended: set "
-            "spec.suspend to true "
-            "first, change it afterwards",
-            errors);
-  refuse_if(integer_at(before, {"spec", "runtime", "parameterServers"}) !=
-                integer_at(after, {"spec", "runtime", "parameterServers"}),
-            "spec.runtime.parameterServers",
-            "spec.runtime.parameterServers cannot change while the job is not suspended: set "
-            "spec.suspend to true first, change it afterwards",
             errors);
 }
 
@@ -307,6 +221,7 @@ Errors validate_training_job(const json& object) {
   check_reserved(object, errors);
   check_rules(object, errors);
   check_elastic(object, errors);
+  check_capacity(object, errors);
   check_parameter_servers(object, errors);
   check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,
                        {"spec.processesPerWorker", "must be a number from 1 to 64, or auto"},
@@ -347,44 +262,6 @@ Errors validate_training_job_status(const json& object) {
 Errors validate_worker_group_status(const json& object) {
   Errors errors = Schema::of_worker_group().check_status(object);
   if (errors.empty()) check_status_attempt(object, errors);
-  return errors;
-}
-
-Errors validate_training_job_update(const json& before, const json& after) {
-  Errors errors;
-  check_frozen(before, after, errors);
-  check_immutable(before, after, errors);
-  const bool is_finished = has_condition(before, "Complete") || has_condition(before, "Failed");
-  refuse_if(is_finished && or_default(at(before, {"spec", "replicas"}), 1) !=
-                               or_default(at(after, {"spec", "replicas"}), 1),
-            "spec.replicas",
-            "the job is finished, so spec.replicas cannot change: create a new job", errors);
-  for (const char* type : {"Complete", "Failed"}) {
-    if (!has_condition(before, type) || has_condition(after, type)) continue;
-    errors.push_back(
-        {"status.conditions", std::string("the condition ") + type + " is final: leave it True"});
-  }
-  refuse_if(integer_at(after, {"status", "attempt"}) < integer_at(before, {"status", "attempt"}),
-            "status.attempt",
-            "status.attempt never goes back: write the present value or a higher one", errors);
-  return errors;
-}
-
-Errors validate_worker_group_update(const json& before, const json& after) {
-  Errors errors;
-  refuse_if(integer_at(after, {"spec", "attempt"}) < integer_at(before, {"spec", "attempt"}),
-            "spec.attempt", "spec.attempt never goes back: write the present value or a higher one",
-            errors);
-  refuse_if(integer_at(after, {"status", "attempt"}) < integer_at(before, {"status", "attempt"}),
-            "status.attempt", "status.attempt never goes back: read the object again", errors);
-  refuse_if(integer_at(after, {"status", "term"}) < integer_at(before, {"status", "term"}),
-            "status.term", "status.term never goes back: read the object again", errors);
-  const std::int64_t old_generation = integer_at(before, {"status", "generation"});
-  const std::int64_t generation = integer_at(after, {"status", "generation"});
-  refuse_if(
-      generation < old_generation || generation > old_generation + 1, "status.generation",
-      "status.generation stays or grows by exactly 1, across attempts too: read the object again",
-      errors);
   return errors;
 }
 

@@ -76,6 +76,10 @@ enum class Mutant {
   kI39LostAttempt,         // the time of a restart is in no account
   kI40FaultCounts,         // a GPU that fails spends the user's budget
   kI40NodeForgotten,       // a node whose GPU has failed gets the next pod, too
+  kI41AnchorOnSpot,        // a worker that is never to be on spot may be
+  kI41FallbackUnused,      // new pods go to spot as before, whatever the status says
+  kI41SpotForEver,         // spot that keeps failing is used on
+  kI41NeverReturns,        // … and once it is not, never again
   kI34MemberTakenAway,  // a pod of a gang that is to be smaller goes before its gang has let it go
 };
 

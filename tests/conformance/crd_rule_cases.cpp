@@ -138,6 +138,28 @@ std::vector<CrdCase> elastic_cases() {
   };
 }
 
+std::vector<CrdCase> capacity_cases() {
+  const json job = changed(torch_job(), "/spec/replicas", 2);
+  const auto with = [&](const json& capacity) { return changed(job, "/spec/capacity", capacity); };
+  const json mixed = with({{"spot", "Prefer"}, {"onDemandMin", 2}});
+  return {
+      create("capacity", mixed),
+      create("capacity without spot", with({{"onDemandMin", 1}})),
+      create("capacity, another word", with({{"spot", "Always"}})),
+      create("capacity, spot allowed", with({{"spot", "Allow"}})),
+      create("capacity, never spot", with({{"spot", "Never"}})),
+      create("capacity, never spot and an anchor", with({{"spot", "Never"}, {"onDemandMin", 1}})),
+      create("capacity, never spot and none", with({{"spot", "Never"}, {"onDemandMin", 0}})),
+      create("capacity, more anchors than workers", with({{"spot", "Allow"}, {"onDemandMin", 3}})),
+      create("capacity, fewer than none", with({{"spot", "Allow"}, {"onDemandMin", -1}})),
+      create("capacity without replicas", without(mixed, "/spec", "replicas")),
+      update("replicas below the anchors", mixed, changed(mixed, "/spec/replicas", 1)),
+      update("capacity there", job, mixed),
+      update("capacity changes", mixed, with({{"spot", "Never"}})),
+      update("capacity away", mixed, job),
+  };
+}
+
 json rule_of(const json& matchers) {
   json rule = {{"name", "r"}, {"action", "Restart"}};
   rule.update(matchers);
@@ -279,7 +301,8 @@ std::vector<CrdCase> group_cases() {
 
 std::vector<CrdCase> rule_cases() {
   std::vector<CrdCase> cases = create_cases();
-  for (const auto& more : {elastic_cases(), policy_cases(), update_cases(), group_cases()}) {
+  for (const auto& more :
+       {elastic_cases(), capacity_cases(), policy_cases(), update_cases(), group_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

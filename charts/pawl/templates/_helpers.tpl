@@ -20,3 +20,8 @@ app.kubernetes.io/component: operator
 {{- define "pawl.signals" -}}
 {{- concat (.Files.Get "signals.json" | fromJsonArray) .Values.interruptions.extraSignals | toJson -}}
 {{- end }}
+
+{{/* By what nodes are known as spot: the rows of spot.json, and the user's own. */}}
+{{- define "pawl.spot" -}}
+{{- concat (.Files.Get "spot.json" | fromJsonArray) .Values.capacity.extraSpotLabels | toJson -}}
+{{- end }}

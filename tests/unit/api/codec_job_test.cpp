@@ -17,6 +17,28 @@ TEST_CASE("codec: a TrainingJob with every field set survives encode and decode"
   CHECK(decoded->status == job.status);
 }
 
+TEST_CASE("codec: spot machines survive encode and decode", "[api][I41]") {
+  TrainingJob job = samples::observed(samples::native_job());
+  job.spec.capacity = Capacity{.spot = SpotUse::kPrefer, .on_demand_min = 1};
+  const TimePoint now{std::chrono::seconds{1'800'000'000}};
+  job.status.capacity = {.is_spot_avoided = true,
+                         .since = now,
+                         .until = now + std::chrono::minutes{5},
+                         .times = 2,
+                         .lost_since = now,
+                         .lost_pods = {"a-1-1-0"}};
+  const auto decoded = decode_training_job(encode_training_job(job));
+  REQUIRE(decoded.has_value());
+  CHECK(decoded->spec.capacity == job.spec.capacity);
+  CHECK(decoded->status.capacity == job.status.capacity);
+  const Capacity never{};
+  job.spec.capacity = never;
+  job.status.capacity = {};
+  const nlohmann::json object = encode_training_job(job);
+  CHECK_FALSE(object["status"].contains("capacity"));
+  CHECK(decode_training_job(object)->spec.capacity == never);
+}
+
 TEST_CASE("codec: an elastic TrainingJob survives encode and decode", "[api]") {
   TrainingJob job = samples::full_job();
   job.spec.strategy = Strategy::kInPlace;

@@ -250,6 +250,19 @@ TEST_CASE("validate: how small and how large an elastic gang may be", "[api]") {
   check_refused(samples::torch_job(), {{"/spec/elastic", json::object(), "spec.elastic"}});
 }
 
+TEST_CASE("validate: which workers may be on spot", "[api][I41]") {
+  json job = samples::native_job();
+  job["spec"]["replicas"] = 4;
+  job["spec"]["capacity"] = {{"spot", "Prefer"}, {"onDemandMin", 4}};
+  CHECK(validate_training_job(job).empty());
+  check_refused(job, {{"/spec/capacity/onDemandMin", 5, "spec.capacity.onDemandMin"},
+                      {"/spec/capacity/onDemandMin", -1, "spec.capacity.onDemandMin"},
+                      {"/spec/replicas", 3, "spec.capacity.onDemandMin"},
+                      {"/spec/capacity/spot", "Never", "spec.capacity.onDemandMin"},
+                      {"/spec/capacity/spot", "Always", "spec.capacity.spot"},
+                      {"/spec/capacity", json::object(), "spec.capacity.spot"}});
+}
+
 TEST_CASE("validate: which programs can stay when their gang changes", "[api]") {
   json job = samples::torch_job();
   job["spec"]["runtime"]["inPlace"] = true;
