@@ -124,6 +124,22 @@ std::string goodput_text(const api::Goodput& goodput) {
          " of new steps, " + format_seconds(goodput.lost_seconds) + " lost" + lost;
 }
 
+std::string capacity_text(const api::TrainingJob& job, TimePoint now) {
+  const api::CapacityStatus& capacity = job.status.capacity;
+  const bool is_over =
+      job.status.phase == api::phase::kComplete || job.status.phase == api::phase::kFailed;
+  if (is_over || capacity == api::CapacityStatus{}) return "";
+  if (capacity.is_spot_avoided && capacity.until && now < *capacity.until) {
+    const auto left = std::chrono::duration_cast<std::chrono::seconds>(*capacity.until - now);
+    return "avoided for another " + format_seconds(left.count()) + ", time " +
+           std::to_string(capacity.times) + " in a row";
+  }
+  std::string text = std::to_string(capacity.lost_pods.size()) + " workers taken";
+  if (capacity.lost_since) text += " since " + age_text(capacity.lost_since, now) + " ago";
+  if (capacity.until) text += "; was avoided until " + age_text(capacity.until, now) + " ago";
+  return text;
+}
+
 // What holds, and what should hold and does not.
 std::string conditions_text(const JobSnapshot& snapshot) {
   std::string text;
@@ -245,6 +261,7 @@ std::string status_page(const JobSnapshot& snapshot) {
   if (status.checkpoint) add(page, "checkpoint", checkpoint_text(*status.checkpoint, snapshot.now));
   add(page, "restarts", restarts_text(job));
   add(page, "recoveries", recoveries_text(status.recoveries));
+  add(page, "spot", capacity_text(snapshot.job, snapshot.now));
   add(page, "goodput", goodput_text(status.goodput));
   add(page, "conditions", conditions_text(snapshot));
   if (status.last_failure)

@@ -3,6 +3,7 @@
 
 #include "cli/text.h"
 #include "cli/why/reasons.h"
+#include "common/api/pod_scheduling.h"
 
 namespace pawl::cli::reasons {
 namespace {
@@ -92,6 +93,13 @@ Answer from_unschedulable(const JobSnapshot& snapshot, const Workers& pending, s
   if (others > 0)
     because += "; " + count_text(static_cast<std::int64_t>(others), "worker") +
                " hold their places and wait";
+  // A rule of ours stands in its affinity beside the template's.
+  const bool is_never_on_spot = snapshot.job.spec.capacity &&
+                                !api::may_be_on_spot(snapshot.job, pending.front()->slot) &&
+                                contains(message, "affinity");
+  if (is_never_on_spot)
+    return {because + "; spec.capacity keeps it from spot nodes",
+            "add on-demand nodes, or change spec.capacity: " + edit_template(snapshot)};
   return {because, next_for_unschedulable(snapshot, message)};
 }
 

@@ -28,6 +28,15 @@ std::string losses_text(const api::Goodput& goodput) {
          format_seconds(worst->second) + ")";
 }
 
+std::string spot_text(const JobSnapshot& snapshot) {
+  const api::CapacityStatus& capacity = snapshot.job.status.capacity;
+  if (!capacity.is_spot_avoided || !capacity.until || snapshot.now >= *capacity.until) return "";
+  const auto left =
+      std::chrono::duration_cast<std::chrono::seconds>(*capacity.until - snapshot.now);
+  return "; spot machines were taken back too often, so new workers prefer others for another " +
+         format_seconds(left.count());
+}
+
 Answer while_running(const JobSnapshot& snapshot) {
   const api::TrainingJobStatus& status = snapshot.job.status;
   Answer answer;
@@ -51,7 +60,7 @@ Answer while_running(const JobSnapshot& snapshot) {
       answer.because += ", " + age_text(status.checkpoint->time, snapshot.now) + " old";
     }
   }
-  answer.because += losses_text(status.goodput);
+  answer.because += losses_text(status.goodput) + spot_text(snapshot);
   const bool is_quiet = progress->time && snapshot.now - *progress->time > kQuietProgress;
   if (is_quiet) {
     answer.because +=

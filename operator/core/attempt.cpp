@@ -43,6 +43,7 @@ void resume(Pass& pass) {
   // Whoever resumes a job has looked at it.
   pass.next.restarts.without_progress = 0;
   pass.next.excluded_nodes.clear();
+  pass.next.capacity = {};
   pass.next.micro_batch.reset();
   const std::string message = "resumed with " + workers(pass.job.spec.replicas);
   set_condition(pass, condition::kSuspended, "False", "Resumed", message);

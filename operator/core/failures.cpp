@@ -80,6 +80,13 @@ bool is_only_silent(const Pass& pass, const Failure& failure) {
   });
 }
 
+// As spot machines are, whoever says so; a machine that died says nothing.
+bool is_taken(const Evidence& evidence) {
+  const std::string& why = evidence.failure.cause;
+  return evidence.is_silence || why == cause::kInterrupted || why == cause::kNodeLost ||
+         why == cause::kEvicted;
+}
+
 }  // namespace
 
 bool is_killed(const Failure& failure) {
@@ -130,6 +137,8 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
     // One that looks well is judged by itself, after a while.
     const bool is_sure = !evidence.is_silence || &evidence == &*culprit;
     if (evidence.slot >= 0 && !evidence.leaves_by && is_sure) loss.slots.push_back(evidence.slot);
+    if (!evidence.leaves_by && is_sure && is_taken(evidence))
+      loss.taken.push_back(evidence.failure.pod);
     loss.has_fault = loss.has_fault || is_own_fault(pass, evidence);
     const bool is_going = evidence.failure.cause == cause::kInterrupted &&
                           (evidence.was_told_by_cloud || signal_of(pass, evidence.failure.node));

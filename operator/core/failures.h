@@ -30,6 +30,7 @@ struct Loss {
   std::vector<int> slots;   // of all members that are lost, without those that are leaving
   bool has_fault = false;   // one of them ended by itself, and so does its gang
   std::vector<api::Failure> left;  // who left machines that go, or that are broken
+  std::vector<std::string> taken;  // pods whose machines were taken away
 };
 
 // Nothing if every member of the attempt is there, or has succeeded.

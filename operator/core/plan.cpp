@@ -14,7 +14,7 @@
 //     record was lost; a free restart puts the attempt above everything that was seen.
 //  8. Another size: the record says so, and the gang changes while it runs; a free restart where it
 //     cannot.
-//  9. A deadline that has passed decides the end.
+//  9. A deadline that has passed decides the end. Spot machines that were avoided are used again.
 // 10. Workers on machines that are about to go are told to leave them, and a slow one, if a rule
 //     says so.
 // 11. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
@@ -83,6 +83,7 @@ void decide(Pass& pass) {
   if (is_resized(pass)) return resize(pass);
   if (has_missed_deadline(pass)) return;
   quarantine_late(pass);
+  return_to_spot(pass);
   const auto loss = find_loss(pass);
   // Who is told to leave a gang that ends by itself would be taken for the reason.
   const bool is_ending = loss && loss->has_fault && !loss->is_leaving;

@@ -23,7 +23,9 @@ struct Policy {
   std::chrono::seconds culprit_wait{5};    // victims wait for the report that names the culprit
   std::chrono::seconds backoff_first{1};   // before a counted restart; doubles
   std::chrono::seconds backoff_max{60};
-  std::chrono::seconds refused_backoff{5};         // after a node refused or evicted a pod
+  std::chrono::seconds refused_backoff{5};  // after a node refused or evicted a pod
+  std::chrono::seconds spot_window{600};    // losses of spot machines in it are counted together
+  std::chrono::seconds spot_avoided_first{300}, spot_avoided_max{3600};  // after many; doubles
   int fruitless_max = 3;                           // failed attempts in a row without new progress
   std::chrono::milliseconds numbers_every{2'000};  // ready counts and progress
   std::chrono::seconds message_every{30};          // numbers inside sentences

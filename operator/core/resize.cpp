@@ -83,7 +83,8 @@ void resize(Pass& pass) {
   set_range(pass, after);
   for (int slot = 0; slot < after.target_members; ++slot) {
     if (std::ranges::find(after.pods, slot, &EligiblePod::slot) != after.pods.end()) continue;
-    after.pods.push_back({slot, pod_name(pass.job, after.attempt, slot, 0), "", 0, slot});
+    after.pods.push_back(
+        {slot, pod_name(pass.job, after.attempt, slot, 0), "", 0, order_of(pass.job, slot)});
   }
   const std::string message =
       change_text(pass) + (goes_on_from_memory(pass)

@@ -160,6 +160,7 @@ void handle_loss(Pass& pass, const Loss& loss) {
     const bool is_broken = left.cause == cause::kGpuFault;
     is_broken ? quarantine_node(pass, left) : avoid_node(pass, left);
   }
+  count_spot_losses(pass, loss);
   if (can_replace(pass, loss)) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;

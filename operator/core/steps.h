@@ -93,6 +93,12 @@ bool is_in_quarantine(const Pass& pass, const api::Failure& failure);  // its no
 std::chrono::seconds backoff_in_quarantine(const Pass& pass, const api::Failure& failure);
 std::string clipped(const std::string& text);  // for a message of an excluded node
 
+// capacity.cpp: spot machines. What a loss says of them, before it is acted on.
+void count_spot_losses(Pass& pass, const Loss& loss);
+// The time of avoiding them is over, or nobody asks for them any more.
+void return_to_spot(Pass& pass);
+int order_of(const api::TrainingJob& job, int slot);  // who claims first: on-demand machines
+
 // straggler.cpp: slow workers. True if one was told to leave its node.
 bool moves_straggler(Pass& pass);
 // The node that this pod was told to leave for that; null: none.
@@ -104,12 +110,14 @@ void resize(Pass& pass);
 // Pods of a gang that has gone on without them: true if the record has yet to say so.
 bool frees_places(Pass& pass);
 
-// gang.cpp: from a persisted attempt to a complete gang.
-void run_gang(Pass& pass);
+// record.cpp: what an attempt's record begins with.
 api::WorkerGroupSpec group_spec(const Pass& pass);
 // With how many members of `spec.target_members` the gang may go on.
 void set_range(const Pass& pass, api::WorkerGroupSpec& spec);
 std::string pod_hash(const Pass& pass);  // of what a pod would be made from now
+
+// gang.cpp: from a persisted attempt to a complete gang.
+void run_gang(Pass& pass);
 void add_disruption_budget(Pass& pass);  // once an attempt
 // Writes the record, and before that how many pods a drain has to leave, where that changes too.
 void change_group(Pass& pass, api::WorkerGroupSpec after);

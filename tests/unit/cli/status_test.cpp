@@ -71,6 +71,8 @@ TEST_CASE("status: the page tells the whole of one job", "[cli]") {
   fixture.job.status.recoveries.in_place = 3;
   fixture.job.status.recoveries.resizes = 1;
   fixture.job.status.recoveries.by_cause = {{"Hang", 1}, {"Signal", 2}};
+  fixture.job.status.capacity = {
+      .is_spot_avoided = true, .until = now + fixture.minutes(4), .times = 2};
   fixture.job.status.goodput.productive_seconds = 2'400;
   fixture.job.status.goodput.lost_seconds = 100;
   fixture.job.status.goodput.percent = 96;
@@ -101,6 +103,7 @@ TEST_CASE("status: the page tells the whole of one job", "[cli]") {
                 file:///data/step-00000380-a01-g0001
   restarts      1 of 6 counted, 2 free (NodeLost 2, OOM 1)
   recoveries    3 in place (Hang 1, Signal 2), 1 for another size
+  spot          avoided for another 4m00s, time 2 in a row
   goodput       96%, 40m00s of new steps, 1m40s lost: Redone 1m00s, NodeLost 40s
   conditions    Restarting=True OOM, for 5m00s
                 CheckpointHealthy=False Slow: the last took 9 min

@@ -333,6 +333,20 @@ const std::vector<Case> kCases = {
      },
      "61% of its time went into new steps, most of the rest was lost to Redone (1m30s)",
      "nothing to do"},
+    {"running, and spot is avoided",
+     [](auto& f) {
+       run(f);
+       f.job.status.capacity = {.is_spot_avoided = true,
+                                .until = f.now + std::chrono::seconds{150}};
+     },
+     "spot machines were taken back too often, so new workers prefer others for another 2m30s",
+     "nothing to do"},
+    {"unschedulable because spec.capacity keeps it from spot",
+     [](auto& f) {
+       f.job.spec.capacity = api::Capacity{};
+       leave_unscheduled(f, "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity");
+     },
+     "spec.capacity keeps it from spot nodes", "add on-demand nodes, or change spec.capacity"},
     {"running without a word",
      [](auto& f) {
        run(f);

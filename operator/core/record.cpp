@@ -1,0 +1,52 @@
+// What the record of an attempt begins with.
+#include <algorithm>
+
+#include "common/base/hash.h"
+#include "common/base/json.h"
+#include "operator/core/steps.h"
+
+namespace pawl::core {
+
+using namespace api;
+
+std::string pod_hash(const Pass& pass) {
+  constexpr std::size_t kDigits = 16;
+  TrainingJob job = pass.job;
+  job.status.excluded_nodes.clear();  // where a pod may run is no part of what it is
+  job.spec.capacity.reset();
+  ChildOptions options = pass.policy.children;
+  options.metadata.clear();  // nor whom its launcher may ask
+  const auto pod = worker_pod_of(job, job.status.attempt, 0, 0, options);
+  return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
+}
+
+void set_range(const Pass& pass, WorkerGroupSpec& spec) {
+  // Who is left out gets a successor, or the gang would only become smaller.
+  const auto elastic = has_successors(pass) ? pass.job.spec.elastic : std::nullopt;
+  spec.min_members =
+      elastic ? std::min(elastic->min_replicas, spec.target_members) : spec.target_members;
+  if (elastic) spec.stabilization_seconds = elastic->stabilization_seconds;
+  const bool may_begin_smaller = elastic && elastic->on_shortage == OnShortage::kShrink &&
+                                 spec.min_members < spec.target_members;
+  spec.shortage_seconds = may_begin_smaller ? elastic->shortage_seconds : 0;
+}
+
+WorkerGroupSpec group_spec(const Pass& pass) {
+  WorkerGroupSpec spec;
+  spec.attempt = pass.job.status.attempt;
+  spec.target_members = pass.job.spec.replicas;
+  set_range(pass, spec);
+  spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
+  spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
+  spec.is_in_place = is_in_place(pass);
+  spec.has_successors = has_successors(pass);
+  spec.pod_hash = pod_hash(pass);
+  spec.report_seconds = pass.policy.report_seconds;
+  spec.before = tally_of(pass.job.status);
+  for (int slot = 0; slot < pass.job.spec.replicas; ++slot)
+    spec.pods.push_back(
+        {slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, order_of(pass.job, slot)});
+  return spec;
+}
+
+}  // namespace pawl::core
