@@ -144,14 +144,11 @@ std::vector<CrdCase> capacity_cases() {
   const json mixed = with({{"spot", "Prefer"}, {"onDemandMin", 2}});
   return {
       create("capacity", mixed),
-      create("capacity without spot", with({{"onDemandMin", 1}})),
-      create("capacity, another word", with({{"spot", "Always"}})),
       create("capacity, spot allowed", with({{"spot", "Allow"}})),
       create("capacity, never spot", with({{"spot", "Never"}})),
       create("capacity, never spot and an anchor", with({{"spot", "Never"}, {"onDemandMin", 1}})),
       create("capacity, never spot and none", with({{"spot", "Never"}, {"onDemandMin", 0}})),
       create("capacity, more anchors than workers", with({{"spot", "Allow"}, {"onDemandMin", 3}})),
-      create("capacity, fewer than none", with({{"spot", "Allow"}, {"onDemandMin", -1}})),
       create("capacity without replicas", without(mixed, "/spec", "replicas")),
       update("replicas below the anchors", mixed, changed(mixed, "/spec/replicas", 1)),
       update("capacity there", job, mixed),

@@ -62,8 +62,8 @@ void Mutations::change_type(const json& node, const Pointer& at) {
 // The API server takes 2.0 for an integer, but not where CEL or the scale subresource reads it.
 bool is_read_as_integer(const Pointer& at) {
   const std::string path = at.to_string();
-  for (const char* field :
-       {"/replicas", "/attempt", "/term", "/generation", "/processesPerWorker", "/everySeconds"}) {
+  for (const char* field : {"/replicas", "/onDemandMin", "/attempt", "/term", "/generation",
+                            "/processesPerWorker", "/everySeconds"}) {
     if (path.ends_with(field)) return true;
   }
   return false;

@@ -84,6 +84,15 @@ void make_restless(Knobs& knobs) {
   knobs.break_peers += 2;
 }
 
+void draw_spot(Random& random, Knobs& knobs) {
+  knobs.nodes = std::max(knobs.nodes, 2);
+  knobs.spot_nodes =
+      1 + static_cast<int>(random.below(static_cast<std::uint64_t>(knobs.nodes - 1)));
+  knobs.taints_spot = half(random);
+  knobs.reclaim_spot = 1 + static_cast<int>(random.below(4));
+  knobs.spot_avoided = seconds{60};
+}
+
 }  // namespace
 
 Knobs draw_knobs(Random& random) {
@@ -112,6 +121,7 @@ Knobs draw_knobs(Random& random) {
   knobs.announce = rate(random, 3);
   if (knobs.is_restless) knobs.slow = rate(random, 3);  // the others end before it is told
   knobs.break_gpu = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
+  if (random.one_in(4)) draw_spot(random, knobs);
   return knobs;
 }
 
@@ -140,6 +150,7 @@ std::string Knobs::describe() const {
                      std::to_string(latency_max.count()) + " ms, lag " +
                      std::to_string(lag_max.count()) + " ms, faults for " +
                      std::to_string(faulty_for.count() / 1000) + " s";
+  if (spot_nodes > 0) text += ", " + std::to_string(spot_nodes) + " of them spot";
   if (may_list_stale) text += ", stale lists";
   return text;
 }

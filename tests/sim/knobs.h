@@ -26,8 +26,12 @@ struct Knobs {
   int crash_operator = 0, pause_operator = 0, drop_streams = 0, freeze_stream = 0, compact = 0;
   int api_outage = 0;
   int kill_node = 0, blip_node = 0, strand_node = 0, evict = 0, preempt = 0, drain = 0;
-  int announce = 0;   // the end of a machine, before it comes
-  int break_gpu = 0;  // of a machine: what runs there and what comes there fails
+  int announce = 0;    // the end of a machine, before it comes
+  int spot_nodes = 0;  // of `nodes`; the first is on demand
+  bool taints_spot = false;
+  int reclaim_spot = 0;
+  seconds spot_avoided{300};  // at first, when they keep failing
+  int break_gpu = 0;          // of a machine: what runs there and what comes there fails
   int delete_pod = 0, delete_group = 0, delete_status = 0, foreign_pod = 0, foreign_field = 0;
   int refuse_pods = 0, break_peers = 0, clock_step = 0, chatty_writer = 0, cut_status = 0;
   bool prunes = false;    // the definition of TrainingJob is older than the operator

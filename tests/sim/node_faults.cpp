@@ -81,6 +81,10 @@ void Nodes::drain_one() {
 void Nodes::announce_one(milliseconds notice, Told told) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   if (!is_reachable(node) || node.is_announced) return;
+  announce(node, notice, told);
+}
+
+void Nodes::announce(Node& node, milliseconds notice, Told told) {
   node.is_announced = true;
   const bool is_told_inside = told != Told::kNode;
   place_.api.count_fault(is_told_inside ? "metadata notice" : "node signal");
@@ -117,7 +121,8 @@ void Nodes::break_gpu(milliseconds time) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   const bool is_for_good = place_.engine.random().one_in(2);
   const bool has_other = std::ranges::any_of(nodes_, [&](const auto& other) {
-    return other.get() != &node && other->gpu_fault.empty() && !other->is_stranded;
+    return other.get() != &node && other->gpu_fault.empty() && !other->is_stranded &&
+           !other->is_spot;
   });
   if (!is_reachable(node) || !node.gpu_fault.empty() || !has_other) return;
   node.gpu_fault = "GPU " + std::to_string(node.number) + " fell off the bus (XID 79)";
@@ -208,7 +213,7 @@ void Nodes::strand_one(milliseconds time) {
     ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).noise;
     container.worker->cut(true);
   }
-  add_node();
+  add_node(node.is_spot);
   place_.engine.after(kNotReadyAfter, [this, &node] {
     if (!node.is_stranded) return;
     node.is_ready = false;

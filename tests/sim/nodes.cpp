@@ -39,14 +39,16 @@ std::optional<PodFacts> facts_of(const json& pod) {
 }
 
 Nodes::Nodes(WorkerPlace place, int nodes) : place_(place) {
-  for (int i = 0; i < nodes; ++i) add_node();
+  // The first is on demand, so that there is one in every world.
+  for (int i = 0; i < nodes; ++i) add_node(i > 0 && i <= place.knobs.spot_nodes);
   place_.api.observe(*this);
 }
 
-void Nodes::add_node() {
+void Nodes::add_node(bool is_spot) {
   auto node = std::make_unique<Node>();
   node->number = static_cast<int>(nodes_.size());
-  node->name = "node-" + std::to_string(node->number);
+  node->name = (is_spot ? "spot-" : "node-") + std::to_string(node->number);
+  node->is_spot = is_spot;
   nodes_.push_back(std::move(node));
 }
 
@@ -106,18 +108,20 @@ Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>&
   Node* best = nullptr;
   // A preference is a part of a score.
   const bool is_any_avoided =
-      !signals_.empty() ||
+      !signals_.empty() || place_.knobs.spot_nodes > 0 ||
       std::ranges::any_of(nodes_, [](const auto& node) { return !node->gpu_fault.empty(); });
   const bool is_lenient = may_fail && is_any_avoided && place_.engine.random().one_in(4);
   for (const auto& node : nodes_) {
-    if (!node->is_ready || node->is_cordoned) continue;
+    if (!node->is_ready || node->is_cordoned || !may_run(pod, node->is_spot)) continue;
+    if (node->is_spot && place_.knobs.taints_spot && !tolerates_spot(pod)) continue;
     const auto count = [&](const Node& one) {
       const auto found = load.find(one.name);
       return found == load.end() ? 0 : found->second;
     };
     if (count(*node) >= place_.knobs.pods_per_node) continue;
     const auto rank = [&](const Node& one) {
-      return std::pair{is_lenient ? 0 : dislike(pod, one.name), count(one)};
+      const int dislikes = dislike(pod, one.name) - liking(pod, one.is_spot);
+      return std::pair{is_lenient ? 0 : dislikes, count(one)};
     };
     if (best == nullptr || rank(*node) < rank(*best)) best = node.get();
   }

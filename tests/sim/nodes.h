@@ -26,8 +26,16 @@ std::string text_at_pointer(const nlohmann::json& object, const char* pointer);
 inline constexpr const char* kTerminationMessage =
     "/status/containerStatuses/0/state/terminated/message";
 bool is_terminal_pod(const nlohmann::json& pod);
-// The weights of what the operator writes (common/api/pod_scheduling.h), summed; 0: it is not avoided.
+// The weights of what the operator writes (common/api/pod_scheduling.h), summed; 0: it is not
+// avoided.
 int dislike(const nlohmann::json& pod, const std::string& node);
+
+// What a pod's affinity says of a node that is spot, or is not: whether it may be there, and the
+// weights of what it prefers (spot.cpp). Nodes carry Karpenter's label, and may have its taint.
+bool may_run(const nlohmann::json& pod, bool is_spot);
+int liking(const nlohmann::json& pod, bool is_spot);
+bool tolerates_spot(const nlohmann::json& pod);
+inline constexpr const char* kSpotLabel = "karpenter.sh/capacity-type";
 
 class Nodes final : public ApiObserver {
  public:
@@ -50,6 +58,8 @@ class Nodes final : public ApiObserver {
   void announce_one(milliseconds notice, Told told);
   const core::NodeSignals& signals() const { return signals_; }
   bool is_announced(const std::string& node) const;  // or was a moment ago
+  // Spot machines are taken back, several at once or one, with notice or without; others come.
+  void reclaim_spot();
   // What runs on a machine fails, and what comes there is not let in, for a while or for good;
   // there is always another one that is well.
   void break_gpu(milliseconds time);
@@ -76,6 +86,7 @@ class Nodes final : public ApiObserver {
     bool is_alive = true, is_cut = false, is_ready = true, is_cordoned = false;
     bool is_stranded = false;
     bool is_announced = false;
+    bool is_spot = false;
     std::string notice;                           // what its launchers hear
     std::string gpu_fault;                        // "": its GPUs are well
     milliseconds quiet_from{0};                   // when nobody acts on the announcement any more
@@ -97,10 +108,11 @@ class Nodes final : public ApiObserver {
   void confirm_deletion(const nlohmann::json& pod);
   void disrupt(const nlohmann::json& pod, const std::string& reason);
   void lose(Node& node);
-  void add_node();
+  void add_node(bool is_spot);
   void reconnect(Node& node);
   void taint(Node& node);
   void collect(Node& node);
+  void announce(Node& node, milliseconds notice, Told told);
   void withdraw(Node& node);
   nlohmann::json random_pod();
   void check_gpu(const Node& node, const std::string& pod_uid);

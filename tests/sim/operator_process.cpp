@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operator/controller/watches.h"
+#include "tests/sim/nodes.h"
 
 namespace pawl::sim {
 namespace {
@@ -15,6 +16,8 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   controller::LoopOptions options;
   options.policy.children.is_local = true;  // smaller pods; what is left out is the kubelet's
   options.policy.children.native_worker_image = "pawl/worker:1";
+  options.policy.children.spot = {{kSpotLabel, "spot", kSpotLabel}};
+  options.policy.spot_avoided_first = knobs.spot_avoided;
   options.is_standby = knobs.operators > 1;
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
   return options;

@@ -147,6 +147,13 @@ void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
   const json body = parse_json(request.body);
   const std::string uid = text_at_pointer(body, "/metadata/ownerReferences/0/uid");
   if (uid.empty() || path_of(request).plural == "events") return;
+  // What a deleted job left is in the way, and goes: then its children are asked for again.
+  for (const auto& [key, object] : api_.store().objects()) {
+    const bool is_there = key.plural == path_of(request).plural &&
+                          key.name == text_at_pointer(body, "/metadata/name");
+    if (is_there && !is_owned_by(*object, uid)) obstructed_.insert(uid);
+  }
+  if (obstructed_.contains(uid)) return;
   std::string what = text_at_pointer(body, "/kind") + " " + text_at_pointer(body, "/metadata/name");
   const auto job = job_of(uid);
   if (job && job->meta.deletion_time) return;  // a view that is behind makes it ask for conflicts

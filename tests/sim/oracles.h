@@ -81,6 +81,13 @@ class Oracles final : public ApiObserver {
   void o11_conditions_agree(const JobWrite& write);
   void i42_moves_have_reasons(const JobWrite& write);
 
+  // oracles_capacity.cpp
+  bool is_capacity_seen(const std::string& uid) const;  // by every operator
+  void i41_pod_is_where_it_may(const nlohmann::json& pod, const PodFacts& facts);
+  void i41_fallback_is_kept(const api::TrainingJob& job, const std::string& which, int preference);
+  void i41_spot_is_avoided_for_a_while(const JobWrite& write);
+  void i41_loss_is_counted(const std::string& uid, const std::string& pod);
+
   // oracles_tally.cpp
   void i38_commits_are_counted(const local::Change& change);
   void i38_recoveries_are_told(const JobWrite& write);
@@ -140,6 +147,7 @@ class Oracles final : public ApiObserver {
   std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
   std::map<std::string, Gone> ended_;     // pods that have said why, by UID
   std::map<std::string, int> creations_;  // by request, while calm
+  std::set<std::string> obstructed_;      // jobs that found children of a deleted one
   // UID of the job and name of the pod: its slot had another one on record, whatever became of
   // that.
   std::set<std::pair<std::string, std::string>> replaced_;

@@ -40,6 +40,7 @@ void Oracles::on_pod_created(const json& pod) {
   i04_attempts_do_not_overlap(pod, *facts);
   i05_backs_off(pod, *facts);
   i40_pod_avoids_quarantine(pod, *facts);
+  i41_pod_is_where_it_may(pod, *facts);
 }
 
 void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
@@ -241,6 +242,7 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     const bool is_of_gang = words && words->cause != "Victim" && words->cause != "Interrupted";
     if (words && (was_member || is_of_gang)) fail("I33", what + ", which says why it has ended");
     const std::string& uid = after->meta.owners.front().uid;
+    i41_loss_is_counted(uid, old->name);
     const bool has_cause =
         truth_.of(uid, after->spec.attempt).is_any() || truth_.is_resized(uid, after->spec.attempt);
     if (!has_cause) fail("I33", what + ", but nothing happened");

@@ -80,6 +80,7 @@ void Oracles::on_job_written(const local::Change& change) {
   i19_suspension_is_carried_through(write);
   i20_resume_is_a_new_start(write);
   i40_broken_node_is_avoided(write);
+  i41_spot_is_avoided_for_a_while(write);
 }
 
 // One slow worker at a time is told to leave, if a rule says so, and not soon after another.

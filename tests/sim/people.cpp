@@ -55,11 +55,22 @@ json People::draw_spec() {
                        {"onShortage", random.one_in(3) ? "Wait" : "Shrink"},
                        {"shortageSeconds", 1 + random.below(30)}};
   }
+  if (knobs_.spot_nodes > 0 && !random.one_in(6))
+    spec["capacity"] = draw_capacity(spec["replicas"]);
   if (knobs_.slow > 0 && !random.one_in(4)) {
     spec["failurePolicy"]["rules"] =
         json::array({{{"name", "slow"}, {"action", "ReplaceNode"}, {"onCauses", {"Straggler"}}}});
   }
   return spec;
+}
+
+json People::draw_capacity(int replicas) {
+  Random& random = engine_.random();
+  if (random.one_in(5)) return {{"spot", "Never"}};
+  json capacity = {{"spot", random.one_in(3) ? "Allow" : "Prefer"}};
+  const auto most = static_cast<std::uint64_t>(replicas) + 1;
+  if (random.one_in(2)) capacity["onDemandMin"] = random.below(most);
+  return capacity;
 }
 
 void People::create_job(const std::string& name) { create_job(name, draw_spec()); }
@@ -138,6 +149,18 @@ void People::edit_template() {
       {"name", "worker"}, {"image", "i" + std::to_string(++count_)}, {"command", {"/train"}}};
   patch(Actor::kUser, kTrainingJobs, any_job(),
         {{"spec", {{"template", {{"spec", {{"containers", json::array({container})}}}}}}}});
+}
+
+// The store refuses more anchors than workers.
+void People::edit_capacity() {
+  const std::string name = any_job();
+  const json found = job(name);
+  if (found.is_null()) return;
+  json capacity = draw_capacity(found["spec"].value("replicas", 1));
+  if (!capacity.contains("onDemandMin")) capacity["onDemandMin"] = nullptr;
+  engine_.trace("the user wants " + name + " to have capacity " + capacity.dump());
+  truth_.jobs[found["metadata"]["uid"]].capacity_edited = engine_.elapsed();
+  patch(Actor::kUser, kTrainingJobs, name, {{"spec", {{"capacity", capacity}}}});
 }
 
 void People::delete_job(const std::string& name, const std::string& propagation) {

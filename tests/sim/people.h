@@ -30,6 +30,7 @@ class People {
   void scale();
   void set_replicas(const std::string& name, int replicas);
   void edit_template();
+  void edit_capacity();
   void delete_and_maybe_recreate();
   void delete_job(const std::string& name, const std::string& propagation);
   void settle();  // resume everything, take what is in the way away
@@ -52,6 +53,7 @@ class People {
 
  private:
   std::string any_job();
+  nlohmann::json draw_capacity(int replicas);
   nlohmann::json job(const std::string& name);
   AttemptTruth* truth_of(const nlohmann::json& job);
   void patch(Actor actor, const kube::Resource& resource, const std::string& name,

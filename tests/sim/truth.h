@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,9 +34,10 @@ struct JobTruth {
   std::int64_t highest_step = 0;
   // Pod and generation in which a program failed because a peer of its was lost.
   std::set<std::pair<std::string, std::int64_t>> victims;
-  std::set<std::string> slow;   // UIDs of pods that have held up their gang
-  bool was_status_cut = false;  // somebody wrote to its status
-  bool is_trail_lost = false;   // no WorkerGroup tells of what --cascade=orphan left
+  std::set<std::string> slow;  // UIDs of pods that have held up their gang
+  std::optional<std::chrono::milliseconds> capacity_edited;  // spec.capacity, last
+  bool was_status_cut = false;                               // somebody wrote to its status
+  bool is_trail_lost = false;  // no WorkerGroup tells of what --cascade=orphan left
 };
 
 struct Truth {

@@ -176,6 +176,7 @@ void World::inject_node_faults() {
     nodes.announce_one(engine.between(milliseconds{5'000}, milliseconds{120'000}),
                        static_cast<Nodes::Told>(engine.random().below(3)));
   });
+  every(knobs.reclaim_spot, [this] { nodes.reclaim_spot(); });
   every(knobs.slow, [this] {
     training.slow_down_one(engine.between(milliseconds{10'000}, milliseconds{120'000}));
   });
@@ -199,6 +200,7 @@ void World::inject_people() {
   every(knobs.user_scales, [this] { people.scale(); });
   every(knobs.user_deletes, [this] { people.delete_and_maybe_recreate(); });
   every(knobs.user_edits, [this] { people.edit_template(); });
+  if (knobs.spot_nodes > 0) every(knobs.user_edits, [this] { people.edit_capacity(); });
   every(knobs.delete_group, [this] { people.delete_group(); });
   every(knobs.delete_status, [this] { people.delete_status(); });
   every(knobs.cut_status, [this] { people.cut_status(); });
