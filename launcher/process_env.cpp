@@ -13,8 +13,8 @@ namespace {
 
 using Env = std::map<std::string, std::string>;
 
-// What jax.distributed.initialize() reads. One process takes all devices that it finds, several
-// take one each.
+// The arguments of jax.distributed.initialize(), which reads the first one itself. One process
+// takes all devices that it finds, several take one each.
 void set_jax(Env& env, const ProcessPlace& place, int processes, int rank, int world) {
   const membership::Placement& at = *place.placement;
   const bool has_colon = at.master_address.find(':') != std::string::npos;

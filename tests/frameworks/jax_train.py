@@ -1,5 +1,6 @@
-"""JAX with one process a worker: jax.distributed finds its coordinator in the environment."""
+"""JAX with one process a worker, which finds its coordinator and its place in the environment."""
 
+import os
 import time
 
 import jax
@@ -14,7 +15,9 @@ def loss(weights, samples, targets):
 
 
 def main():
-    jax.distributed.initialize()
+    # The coordinator's address it reads itself, from JAX_COORDINATOR_ADDRESS; these two it does not.
+    jax.distributed.initialize(num_processes=int(os.environ["JAX_NUM_PROCESSES"]),
+                               process_id=int(os.environ["JAX_PROCESS_ID"]), cluster_detection_method="deactivate")
     rank, world = jax.process_index(), jax.process_count()
     first, weights = saved.load(8)
     gradient = jax.jit(jax.grad(loss))
