@@ -53,7 +53,7 @@ class Run:
         job.write_text(json.dumps({
             "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
             "spec": {"replicas": 2, "runtime": {"kind": self.kind}, "checkpoint": {"uri": f"file://{self.folder}/saved"},
-                     "failurePolicy": {"maxRestarts": 0}, "template": {"spec": {"containers": [container]}}}}))
+                     "failurePolicy": {"maxRestarts": 1}, "template": {"spec": {"containers": [container]}}}}))
         self.output = open(self.folder / "out", "w+")
         self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder / "run"], stdout=self.output,
                                         stderr=subprocess.STDOUT)
@@ -89,36 +89,45 @@ class Run:
             raise AssertionError(f"the ranks end with {ends}")
         return ends["0"]
 
+    def check_same_pods(self):
+        """Nothing was counted, and no pod replaced: there was one attempt, and one pod in each place."""
+        pods = sorted(log.stem for log in self.folder.glob("run/logs/*.log"))
+        if [pod[-5:] for pod in pods] != ["1-0-0", "1-1-0"]:
+            raise AssertionError(f"there were the pods {pods}")
+
     def close(self):
         self.process.kill()  # nothing that it started outlives it
         self.process.wait()
         self.output.close()
 
 
-def undisturbed(name):
+@contextlib.contextmanager
+def job(name, pause):
+    """A run whose failure shows what was said in it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
-            contextlib.closing(Run(name, folder, 0)) as run:
-        return run.end()
+            contextlib.closing(Run(name, folder, pause)) as run:
+        try:
+            yield run
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{run.said()[-6000:]}\n{(run.folder / 'out').read_text()[-2000:]}") from None
 
 
 def check(name):
-    expected = undisturbed(name)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
-            contextlib.closing(Run(name, folder, 0.5)) as run:
-        try:
-            run.wait_for("saved state", lambda: (run.folder / "saved" / "state.npz").exists())
-            standbys = 0 if run.kind == "Ray" else 2
-            run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == standbys)
-            start = time.time()
-            os.kill(run.program(1), signal.SIGKILL)
-            run.wait_for("new start", lambda: len(re.findall(r"of 2 starts at step [1-9]", run.said())) == 2)
-            again = time.time() - start
-            if run.end() != expected:
-                raise AssertionError("other weights than of the run that nobody disturbed")
-            if run.said().count('"standby_taken"') != standbys:
-                raise AssertionError("who stood by was not taken")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{run.said()[-4000:]}\n{(run.folder / 'out').read_text()[-2000:]}") from None
+    with job(name, 0) as run:
+        expected = run.end()
+    with job(name, 0.5) as run:
+        run.wait_for("saved state", lambda: (run.folder / "saved" / "state.npz").exists())
+        standbys = 0 if run.kind == "Ray" else 2
+        run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == standbys)
+        start = time.time()
+        os.kill(run.program(1), signal.SIGKILL)
+        run.wait_for("new start", lambda: len(re.findall(r"of 2 starts at step [1-9]", run.said())) == 2)
+        again = time.time() - start
+        if run.end() != expected:
+            raise AssertionError("other weights than of the run that nobody disturbed")
+        if run.said().count('"standby_taken"') != standbys:
+            raise AssertionError("who stood by was not taken")
+        run.check_same_pods()
     print(f"{name}: {again:.1f} s from the kill of a program to the start of both at a step that was saved")
 
 
