@@ -8,6 +8,7 @@ seconds later; the pause of a growth is from the order to park to the first step
 membership changes 200 times (changes.py). Theirs is
 `torchrun --nproc-per-node 4 --max-restarts N` of the same model (torch_gpt.py), which restarts all workers: the time is
 to the first step that they make, though nothing of the steps before is kept; one that is stopped is waited for a minute.
+With `--nnodes 3:4` a fourth comes to three. Under torchft (torchft_recovery.py) survivors go on, as ours do.
 The same script runs under `pawl run`, too (`runtime.kind: Torch`, four workers), where all programs are started again in
 the pods that stay. PAWL_TORCH_PYTHON names a Python that has torch.
 
@@ -21,13 +22,14 @@ import os
 import pathlib
 import re
 import signal
-import statistics
 import subprocess
 import tempfile
 import time
 
 import changes
-from torch_recovery import WARM_STEPS, WORKERS, Torchrun, TorchUnderPawl, wait_for
+import peer_recovery
+from peer_recovery import median, rounded
+from torch_recovery import WARM_STEPS, WORKERS, wait_for
 from trainer import PAWL, ROOT, text_path, torch_python
 
 
@@ -158,81 +160,51 @@ def come_and_go(text, rounds):
     return drains, grows, redone
 
 
-def median(seconds):
-    return round(statistics.median(seconds), 3) if seconds else None
-
-
-def torch_round(program, python, text, rounds):
-    """A script of PyTorch's: seconds to the next step when a process is killed, one is stopped, and pods are killed."""
-    found = {"kill": [], "stop": None, "pod": []}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
-            contextlib.closing(program(python, text, folder, rounds + 1)) as run:
-        for _ in range(rounds):
-            found["kill"].append(run.kill())
-            time.sleep(2)
-        if hasattr(run, "kill_pod"):
-            for _ in range(3):
-                found["pod"].append(run.kill_pod())
-                time.sleep(2)
-        found["stop"] = run.stop()
-    return found
-
-
-def measure(is_smoke):
-    text, python = text_path(), torch_python()
-    rounds = 1 if is_smoke else 7
-    mine, rank0, stopped, pods, leaders, redone = [], [], [], [], [], 0
-    peer, under_pawl = {"kill": [], "stop": None}, {"kill": [], "stop": None, "pod": []}
-    false_positives = None
-    # One after the other: each has the machine for itself.
+def disturbed(text, rounds):
+    """What a run of four workers does when a process or a pod of it is killed, or stopped."""
+    blows = [("kill", lambda run, number: run.kill(1 + number % (WORKERS - 1))),
+             ("kill_rank0", lambda run, _: run.kill(0)),
+             ("sigstop", lambda run, number: run.kill(number % WORKERS, signal.SIGSTOP)),
+             ("pod", lambda run, _: run.kill_pod(is_leader=False)),
+             ("leader", lambda run, _: run.kill_pod(is_leader=True))]
+    found, redone = {}, 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
             contextlib.closing(Ours(text, folder)) as run:
-        for number in range(rounds):
-            seconds, again = run.kill(1 + number % (WORKERS - 1))
-            mine.append(seconds)
-            redone += again
-            time.sleep(1)
-        for _ in range(rounds):
-            seconds, again = run.kill(0)
-            rank0.append(seconds)
-            redone += again
-            time.sleep(1)
-        for number in range(rounds):
-            seconds, again = run.kill(number % WORKERS, signal.SIGSTOP)
-            stopped.append(seconds)
-            redone += again
-            time.sleep(1)
-        for number in range(2 * rounds):
-            seconds, again = run.kill_pod(is_leader=number >= rounds)
-            (leaders if number >= rounds else pods).append(seconds)
-            redone += again
-            time.sleep(1)
-    if python and not is_smoke:
-        peer = torch_round(Torchrun, python, text, rounds)
-        under_pawl = torch_round(TorchUnderPawl, python, text, rounds)
-    drains, grows, again = come_and_go(text, rounds)
-    redone += again
+        for name, blow in blows:
+            found[name] = []
+            for number in range(rounds):
+                seconds, again = blow(run, number)
+                found[name].append(seconds)
+                redone += again
+                time.sleep(1)
+    return found, redone
+
+
+def ours(text, rounds, is_smoke):
+    found, redone = disturbed(text, rounds)
+    found["drain"], found["grow_pause"], again = come_and_go(text, rounds)
     many = changes.measure(text, 5 if is_smoke else 50, 3 if is_smoke else 200)
     minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
-    if minutes:
-        false_positives = calm(text, minutes)
-    later = ["torchft_kill_s"]
-    why = "null keys: come with the parts that they measure"
-    if not peer["kill"]:
-        why += "; torchrun: " + ("smoke run" if is_smoke else "PyTorch is not installed, set PAWL_TORCH_PYTHON")
-    return {"kill_s": round(statistics.median(mine), 3), "kill_all_s": [round(value, 3) for value in mine],
-            "kill_rank0_s": round(statistics.median(rank0), 3), "kill_rank0_all_s": [round(v, 3) for v in rank0],
-            "sigstop_s": round(statistics.median(stopped), 3), "sigstop_all_s": [round(v, 3) for v in stopped],
-            "pod_s": round(statistics.median(pods), 3), "pod_all_s": [round(value, 3) for value in pods],
-            "leader_s": round(statistics.median(leaders), 3), "leader_all_s": [round(value, 3) for value in leaders],
-            "drain_s": round(statistics.median(drains), 3), "drain_all_s": [round(v, 3) for v in drains],
-            "grow_pause_s": round(statistics.median(grows), 3), "grow_pause_all_s": [round(v, 3) for v in grows],
-            "steps_redone": redone,
-            "writes_per_change": many["writes_per_change"], "changes": many,
-            "torchrun_kill_s": median(peer["kill"]), "torchrun_all_s": [round(value, 3) for value in peer["kill"]],
-            "torchrun_sigstop_s": peer["stop"],
-            "torch_kill_s": median(under_pawl["kill"]), "torch_all_s": [round(v, 3) for v in under_pawl["kill"]],
-            "torch_pod_s": median(under_pawl["pod"]), "torch_sigstop_s": under_pawl["stop"],
-            "false_positives": false_positives, "calm_minutes": minutes,
-            **{key: None for key in later},
-            "why": why}
+    result = {}
+    for name, seconds in found.items():
+        result |= {f"{name}_s": median(seconds), f"{name}_all_s": rounded(seconds)}
+    return {**result, "steps_redone": redone + again, "writes_per_change": many["writes_per_change"], "changes": many,
+            "false_positives": calm(text, minutes) if minutes else None, "calm_minutes": minutes}
+
+
+def add_options(parser):
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--part", choices=["ours", "peers", "torchft", "all"], default="all",
+                        help="peers: the PyTorch script, under torchrun, torchft and `pawl run`; torchft: that alone")
+
+
+def measure(is_smoke, options):
+    """One after the other: each has the machine for itself."""
+    text, rounds, result = text_path(), 1 if is_smoke else options.rounds, {}
+    if options.part in ("ours", "all"):
+        result = ours(text, rounds, is_smoke)
+    if is_smoke:
+        result |= peer_recovery.nothing("smoke run")
+    elif options.part != "ours":
+        result |= peer_recovery.measure(torch_python(), text, rounds, options.part == "torchft")
+    return result

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -30,6 +31,8 @@ def wait_for(what, condition):
 
 class Script:
     """`self.process` is what runs it, and writes to `self.output`."""
+
+    stop_seconds = 60
 
     def __init__(self, text, folder):
         config = {"model": {"layers": 4, "heads": 4, "channels": 128, "context": 64}, "data": {"paths": [text]},
@@ -85,13 +88,13 @@ class Script:
         return self.strike(self.ranks()[WORKERS - 1])
 
     def stop(self):
-        """Seconds until it goes on without one that is stopped; None if it does not within a minute."""
+        """Seconds until it goes on without one that is stopped; None if it does not within `stop_seconds`."""
         self.settle()
         os.kill(self.ranks()[WORKERS - 1], signal.SIGSTOP)
         start = time.time()
         time.sleep(1)  # what was under way
         known = len(self.steps())
-        while time.time() < start + 60:
+        while time.time() < start + self.stop_seconds:
             if len(self.steps()) > known:
                 return round(self.steps()[known][0] - start, 3)
             time.sleep(0.05)
@@ -101,15 +104,49 @@ class Script:
 class Torchrun(Script):
     def __init__(self, python, text, folder, restarts):
         super().__init__(text, folder)
-        self.process = subprocess.Popen(
-            [python, "-m", "torch.distributed.run", "--nproc-per-node", str(WORKERS), "--max-restarts", str(restarts),
-             HERE / "torch_gpt.py", self.config, "1000000"], text=True, stdout=self.output, stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
+        self.process = self.start(python, ["--nproc-per-node", str(WORKERS), "--max-restarts", str(restarts)])
         self.warm_up()
+
+    def start(self, python, options):
+        return subprocess.Popen(
+            [python, "-m", "torch.distributed.run", *options, HERE / "torch_gpt.py", self.config, "1000000"],
+            text=True, stdout=self.output, stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
 
     def close(self):
         self.process.terminate()
         self.process.wait(60)
+
+
+class GrowingTorchrun(Torchrun):
+    """An agent for each rank; all but the last one begin, by the defaults 30 s after they have met."""
+
+    def __init__(self, python, text, folder):
+        Script.__init__(self, text, folder)
+        with socket.create_server(("localhost", 0)) as free:
+            port = free.getsockname()[1]
+        self.python, self.agents = python, []
+        self.options = ["--nnodes", f"{WORKERS - 1}:{WORKERS}", "--nproc-per-node", "1", "--max-restarts", "3",
+                        "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "grow"]
+        for _ in range(WORKERS - 1):
+            self.agents.append(self.start(python, self.options))
+        self.warm_up()
+
+    def grow(self):
+        """From the last step of those that are there to the first one with the last rank."""
+        begun = time.time()
+        self.agents.append(self.start(self.python, self.options))
+        first = wait_for("step of all", lambda: [at for at, step in self.steps() if at > begun and step == 1])[0]
+        wait_for("steps", lambda: self.steps()[-1][1] >= 5)
+        if len(self.ranks()) != WORKERS:
+            raise SystemExit(f"recovery: torchrun has grown to {len(self.ranks())}")
+        return first - max(at for at, _ in self.steps() if at < first)
+
+    def close(self):
+        for agent in self.agents:
+            agent.terminate()
+        for agent in self.agents:
+            agent.wait(60)
 
 
 class TorchUnderPawl(Script):
