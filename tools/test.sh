@@ -101,7 +101,7 @@ schedules_level() {
   note_level schedules $((count - ${bad:-$count})) "${bad:-$count}" $((SECONDS - start))
 }
 
-# PyTorch, JAX, TensorFlow and Ray from the package registry; part of --long.
+# PyTorch, JAX, TensorFlow, Ray and Horovod from the package registry; part of --long.
 frameworks_level() {
   local start=$SECONDS log count bad
   tools/packages.sh tests/frameworks/apt-packages.txt

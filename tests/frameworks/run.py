@@ -1,9 +1,10 @@
-"""Programs of real frameworks, written as their users write them, under `pawl run`: run.py [torch] [jax] [tensorflow] [ray].
+"""Programs of real frameworks, written as their users write them, under `pawl run`: run.py [torch] [jax] [tensorflow] [ray]
+[horovod].
 
 Two workers. When some steps are saved, one program is killed: all have to be started again, from those that stand by
 and at the step that was saved, nothing may be counted, and the weights at the end must have the bits of a run that
-nobody disturbed. Of Ray, whose driver runs once, a node's own process is killed, and nobody stands by. The frameworks
-come from the package registry into virtual environments below the cache. The last line is "N passed, N failed".
+nobody disturbed. Of Ray, whose driver runs once, a node's own process is killed; with it, and under mpirun, nobody stands
+by. The frameworks come from the package registry into virtual environments below the cache; Horovod is compiled there. The last line is "N passed, N failed".
 """
 
 import contextlib
@@ -24,7 +25,10 @@ PAWL = pathlib.Path(os.environ.get("PAWL_BIN", ROOT / "build" / "release" / "bin
 CACHE = pathlib.Path(os.environ.get("PAWL_CACHE", pathlib.Path.home() / ".cache" / "pawl")) / "frameworks"
 # (runtime.kind, packages)
 FRAMEWORKS = {"torch": ("Torch", ["torch", "numpy"]), "jax": ("JAX", ["jax[cpu]", "numpy"]),
-              "tensorflow": ("TensorFlow", ["tensorflow-cpu", "numpy"]), "ray": ("Ray", ["ray", "numpy"])}
+              "tensorflow": ("TensorFlow", ["tensorflow-cpu", "numpy"]), "ray": ("Ray", ["ray", "numpy"]),
+              "horovod": ("MPI", ["torch", "numpy"])}
+HOROVOD = ["horovod==0.28.1"]
+HOROVOD_NEEDS = ["cloudpickle", "packaging", "psutil", "pyyaml", "setuptools>=77,<81", "wheel"]
 SECONDS = 240
 
 
@@ -38,6 +42,19 @@ def python_of(packages):
     return python
 
 
+def add_horovod(python):
+    """To the PyTorch that it is compiled for, which takes minutes."""
+    done = python.parents[1] / "horovod"
+    if done.exists():
+        return
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *HOROVOD_NEEDS], check=True)
+    variables = {"CXX": HERE / "cxx20", "HOROVOD_WITH_PYTORCH": 1, "HOROVOD_WITHOUT_TENSORFLOW": 1, "HOROVOD_WITHOUT_MXNET": 1,
+                 "HOROVOD_WITH_MPI": 1, "HOROVOD_WITHOUT_GLOO": 1, "MAKEFLAGS": "-j2"}
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", *HOROVOD],
+                   check=True, env={**os.environ, **{key: str(value) for key, value in variables.items()}})
+    done.touch()
+
+
 class Run:
     """One job of two workers."""
 
@@ -46,8 +63,15 @@ class Run:
         self.folder = pathlib.Path(folder)
         self.script = HERE / f"{name}_train.py"
         python = python_of(packages)
-        variables = {"PATH": f"{python.parent}:{os.environ['PATH']}", "STEP_SECONDS": pause, "PAWL_STANDBY_SECONDS": 2, "OMP_NUM_THREADS": 1, "TF_CPP_MIN_LOG_LEVEL": 2}
-        container = {"name": "worker", "image": "none", "command": [str(python), str(self.script)],
+        command = [str(python), str(self.script)]
+        if name == "horovod":
+            add_horovod(python)
+            command = ["mpirun.openmpi", *command]
+        # In processes of Ray's and of mpirun's no program can be prepared.
+        self.standbys = 0 if self.kind in ("Ray", "MPI") else 2
+        variables = {"PATH": f"{python.parent}:{os.environ['PATH']}", "STEP_SECONDS": pause, "PAWL_STANDBY_SECONDS": 2, "OMP_NUM_THREADS": 1, "TF_CPP_MIN_LOG_LEVEL": 2,
+                     "OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
+        container = {"name": "worker", "image": "none", "command": command,
                      "env": [{"name": key, "value": str(value)} for key, value in variables.items()]}
         job = self.folder / "job.json"
         job.write_text(json.dumps({
@@ -117,15 +141,14 @@ def check(name):
         expected = run.end()
     with job(name, 0.5) as run:
         run.wait_for("saved state", lambda: (run.folder / "saved" / "state.npz").exists())
-        standbys = 0 if run.kind == "Ray" else 2
-        run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == standbys)
+        run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == run.standbys)
         start = time.time()
         os.kill(run.program(1), signal.SIGKILL)
         run.wait_for("new start", lambda: len(re.findall(r"of 2 starts at step [1-9]", run.said())) == 2)
         again = time.time() - start
         if run.end() != expected:
             raise AssertionError("other weights than of the run that nobody disturbed")
-        if run.said().count('"standby_taken"') != standbys:
+        if run.said().count('"standby_taken"') != run.standbys:
             raise AssertionError("who stood by was not taken")
         run.check_same_pods()
     print(f"{name}: {again:.1f} s from the kill of a program to the start of both at a step that was saved")
