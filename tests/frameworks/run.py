@@ -43,14 +43,14 @@ def python_of(packages):
 
 
 def add_horovod(python):
-    """To the PyTorch that it is compiled for, which takes minutes."""
+    """To the PyTorch that it is compiled for, which takes minutes, and never as it was compiled for another one."""
     done = python.parents[1] / "horovod"
     if done.exists():
         return
     subprocess.run([python, "-m", "pip", "install", "--quiet", *HOROVOD_NEEDS], check=True)
     variables = {"CXX": HERE / "cxx20", "HOROVOD_WITH_PYTORCH": 1, "HOROVOD_WITHOUT_TENSORFLOW": 1, "HOROVOD_WITHOUT_MXNET": 1,
                  "HOROVOD_WITH_MPI": 1, "HOROVOD_WITHOUT_GLOO": 1, "MAKEFLAGS": "-j2"}
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", *HOROVOD],
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-build-isolation", "--no-deps", *HOROVOD],
                    check=True, env={**os.environ, **{key: str(value) for key, value in variables.items()}})
     done.touch()
 
