@@ -42,9 +42,12 @@ int become(std::vector<std::string>& command, std::vector<std::string>& environm
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) std::signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // A container's main process is PID 1, which a signal does not end before it can handle it. Ours
+  // takes over what waits; others would never hear of it.
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (command[0].ends_with("/pawl-launch")) sigaddset(&blocked, SIGTERM);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(log, STDOUT_FILENO);

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -169,4 +170,19 @@ TEST_CASE("keeper: when its parent is killed, nothing below survives", "[cli]") 
     const bool is_alive = ::kill(info.pid, 0) == 0;
     CHECK_FALSE(is_alive);
   }
+}
+
+TEST_CASE("keeper: SIGTERM waits for a launcher that cannot hear it yet, and ends others",
+          "[cli]") {
+  const Folder folder;
+  const std::string name = GENERATE("pawl-launch", "sleeper");
+  std::filesystem::create_symlink("/bin/sh", folder.file(name));
+  const auto keeper = Keeper::start();
+  REQUIRE(keeper.has_value());
+  auto spec = shell(folder, "kill -TERM $$; exit 7");
+  spec.command[0] = folder.file(name);
+  REQUIRE((*keeper)->spawn("u1", spec));
+  CHECK(next_event(**keeper).kind == KeeperEvent::Kind::kStarted);
+  const KeeperEvent ended = next_event(**keeper);
+  CHECK(ended.exit_code == (name == "pawl-launch" ? 7 : 128 + SIGTERM));
 }
