@@ -58,6 +58,7 @@ void fields(M& m, V&& visit) {
   visit("generation", m.generation);
   visit("step", m.step);
   visit("why", m.why);
+  visit("unreachedRank", m.unreached_rank);
 }
 template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, PeerAddress>

@@ -64,6 +64,7 @@ struct Parked {                 // by order, or because a collective failed
   std::int64_t generation = 0;  // the newest whose start state it held; 0: it holds nothing
   std::int64_t step = 0;        // the last that it applied
   std::string why;              // of a failed collective, for people; "" by order
+  int unreached_rank = -1;      // whose machine answers nothing on the way from here; -1: none
 };
 
 // ---- launcher → training process

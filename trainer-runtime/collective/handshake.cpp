@@ -113,15 +113,18 @@ bool is_equal(const Mac& a, const Mac& b) {
   return difference == std::byte{0};
 }
 
-// A peer that vanishes without a reset is noticed by the kernel in about 10 s; one that is stopped,
-// by call_deadline.
-void tune(int fd) {
-  const int on = 1, user_timeout_ms = 10'000, idle_s = 3, probes = 3;
+// A machine that vanishes without a reset is noticed by whoever receives from it, by the kernel's
+// own probes, after about silence_max; by whoever sends, in Link. Not by TCP_USER_TIMEOUT: that
+// ends the connection to a rank, too, which is alive and computes for longer than its buffers have
+// room.
+void tune(int fd, std::chrono::milliseconds silence_max) {
+  const int on = 1, interval_s = 1, probes = 3;
+  const auto idle_s = static_cast<int>(silence_max.count() / 1000) - interval_s * probes;
+  const int first_s = std::max(idle_s, 1);
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &first_s, sizeof first_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
@@ -134,13 +137,36 @@ Introduction introduction_of(const RingOptions& options, int from) {
   return mine;
 }
 
+// A machine accepts a connection by itself, or refuses it, whatever its process does: one that does
+// neither is not reached.
+Result<os::Fd> dial(const RingOptions& options, int rank) {
+  const std::string& peer = options.peers[static_cast<std::size_t>(rank)];
+  PAWL_TRY(address, os::split_host_port(peer));
+  PAWL_TRY(fd, os::start_connect_tcp(address.first, address.second));
+  const auto limit = std::min(options.connect_deadline, options.silence_max);
+  const Patience patience{RealClock{}.steady_now() + limit, options.abort_fd};
+  const auto is_decided = [&fd] {
+    pollfd waiting{fd.get(), POLLOUT, 0};
+    return ::poll(&waiting, 1, 0) > 0;
+  };
+  while (!is_decided()) {
+    const Status waited = wait_for(fd.get(), POLLOUT, patience);
+    if (waited) continue;
+    const bool is_silent = RealClock{}.steady_now() >= patience.deadline;
+    if (is_silent && options.on_unreached) options.on_unreached(rank);
+    return tl::make_unexpected(waited.error());
+  }
+  PAWL_TRY_VOID(os::connect_error(fd.get()));
+  PAWL_TRY_VOID(os::set_nonblocking(fd.get(), false));
+  return fd;
+}
+
 Result<os::Fd> connect_next(const RingOptions& options) {
   const int next = (options.rank + 1) % options.world_size;
-  const std::string& peer = options.peers[static_cast<std::size_t>(next)];
-  const std::string who = "rank " + std::to_string(next) + " at " + peer;
-  PAWL_TRY(address, os::split_host_port(peer));
+  const std::string who =
+      "rank " + std::to_string(next) + " at " + options.peers[static_cast<std::size_t>(next)];
   const Patience patience{RealClock{}.steady_now() + options.connect_deadline, options.abort_fd};
-  auto fd = os::connect_tcp(address.first, address.second, options.connect_deadline);
+  auto fd = dial(options, next);
   if (!fd) return fail_with(fd.error(), "connecting to " + who);
   Introduction mine = introduction_of(options, options.rank);
   mine.nonce = os::entropy();
@@ -157,7 +183,7 @@ Result<os::Fd> connect_next(const RingOptions& options) {
   status = write_all(fd->get(), mac, patience);
   if (status) status = read_all(fd->get(), {&answer, 1}, patience);
   if (!status || answer != kAccepted) return fail(Code::kForbidden, who + " refused this rank");
-  tune(fd->get());
+  tune(fd->get(), options.silence_max);
   return std::move(*fd);
 }
 
@@ -185,7 +211,7 @@ Status greet(const RingOptions& options, int fd, const Patience& patience) {
     return fail(Code::kForbidden, "a peer came with another key");
   }
   PAWL_TRY_VOID(write_all(fd, {&kAccepted, 1}, patience));
-  tune(fd);
+  tune(fd, options.silence_max);
   return {};
 }
 

@@ -31,6 +31,11 @@ struct RingOptions {
   std::chrono::milliseconds connect_deadline{30'000};
   std::chrono::milliseconds call_deadline{
       120'000};  // of one operation, waiting for slower ranks included
+  // A machine acknowledges what it is sent, whatever its processes do: for how long it may not.
+  std::chrono::milliseconds silence_max{5'000};
+  // The machine of this neighbour does not answer for that long. In any thread, before the call
+  // that waits for it fails.
+  std::function<void(int rank)> on_unreached;
   // Called in the thread that waits for results, ten times a second or more, as long as the ring's
   // own thread turns: it could go on if the others did.
   std::function<void()> on_waiting;

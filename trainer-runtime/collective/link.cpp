@@ -1,5 +1,7 @@
 #include "trainer-runtime/collective/link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -95,6 +97,30 @@ tl::unexpected<Error> Link::lost(int peer, const std::string& what) {
   return fail(Code::kUnavailable, cause_);
 }
 
+// Of a socket call. Where the kernel has given up, it is the way to the machine that fails.
+tl::unexpected<Error> Link::lost_by(int error, int peer) {
+  const bool is_unreached = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  if (is_unreached && options_.on_unreached) options_.on_unreached(peer);
+  return lost(peer, "connection lost (" + os::errno_text(error) + ")");
+}
+
+// What was sent is sent again and again, and nothing of it is acknowledged. A rank that is only
+// slow does acknowledge: that its buffers are full.
+bool Link::is_next_silent() {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  const int fd = neighbours_.to_next.get();
+  const bool is_known = ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0;
+  if (!is_known || info.tcpi_unacked == 0 || info.tcpi_retransmits == 0) {
+    next_silent_since_.reset();
+    return false;
+  }
+  const SteadyPoint now = RealClock{}.steady_now();
+  if (!next_silent_since_) next_silent_since_ = now;
+  return now - *next_silent_since_ >= options_.silence_max &&
+         std::chrono::milliseconds{info.tcpi_last_ack_recv} >= options_.silence_max;
+}
+
 Status Link::check(const Frame& expected, const Frame& got) const {
   if (got.magic == expected.magic && got.generation == expected.generation &&
       got.sequence == expected.sequence && got.operation == expected.operation &&
@@ -135,7 +161,7 @@ Result<bool> Link::send_some(Sending& s) {
     return true;
   }
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  return lost(next_, "connection lost (" + os::errno_text() + ")");
+  return lost_by(errno, next_);
 }
 
 // Whether anything arrived.
@@ -154,9 +180,8 @@ Result<bool> Link::receive_some(Receiving& r) {
   }
   const ssize_t got = ::recv(neighbours_.from_previous.get(), to, room, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got <= 0)
-    return lost(previous_,
-                got == 0 ? "connection closed" : "connection lost (" + os::errno_text() + ")");
+  if (got < 0) return lost_by(errno, previous_);
+  if (got == 0) return lost(previous_, "connection closed");
   const auto bytes = static_cast<std::size_t>(got);
   if (is_header) {
     r.header_done += bytes;
@@ -194,6 +219,7 @@ Status Link::wait(bool is_sending, bool is_receiving, SteadyPoint deadline) {
   const int turn = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kTurnMs));
   const int ready = ::poll(waiting.data(), waiting.size(), turn);
   if (ready > 0 && waiting[2].revents != 0) abort("told to park");
+  if (ready == 0 && is_next_silent()) return lost_by(ETIMEDOUT, next_);
   if (ready == 0 && left.count() <= kTurnMs) {
     const int peer = is_receiving ? previous_ : next_;
     return lost(peer, "nothing moved within " +

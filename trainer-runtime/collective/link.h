@@ -59,12 +59,15 @@ class Link {
   Result<bool> receive_some(Receiving& receiving);
   Status check(const Frame& expected, const Frame& got) const;
   Status wait(bool is_sending, bool is_receiving, SteadyPoint deadline);
+  bool is_next_silent();
   tl::unexpected<Error> lost(int peer, const std::string& what);
+  tl::unexpected<Error> lost_by(int error, int peer);
 
   RingOptions options_;
   Neighbours neighbours_;
   int next_, previous_;
   std::vector<std::byte> scratch_;
+  std::optional<SteadyPoint> next_silent_since_;
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> is_aborted_{false};
   std::mutex cause_mutex_;  // abort comes from another thread

@@ -65,15 +65,12 @@ Result<Door> open_door() {
 }
 
 Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, const Door& door,
-                                                          int abort_fd,
-                                                          std::function<void()> on_waiting) {
+                                                          collective::RingOptions options) {
   if (gang.world_size == 1) return collective::make_self();
-  collective::RingOptions options{.rank = gang.rank,
-                                  .world_size = gang.world_size,
-                                  .generation = gang.generation,
-                                  .key = gang.key,
-                                  .on_waiting = std::move(on_waiting),
-                                  .abort_fd = abort_fd};
+  options.rank = gang.rank;
+  options.world_size = gang.world_size;
+  options.generation = gang.generation;
+  options.key = gang.key;
   options.peers.resize(static_cast<std::size_t>(gang.world_size));
   for (const auto& peer : gang.peers) {
     if (peer.rank >= 0 && peer.rank < gang.world_size)
@@ -91,6 +88,7 @@ struct Run {
   std::unique_ptr<optim::TrainingArrays> arrays;
   std::unique_ptr<collective::Collective> ring;
   SteadyPoint process_start{};
+  int unreached = -1;  // the rank, in the newest generation
 };
 
 Result<Run> prepare(const Options& options) {
@@ -241,7 +239,11 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
 Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& session,
                                Memory& memory, Pulse& pulse, const Clock& clock) {
   pulse.begin_generation();
-  PAWL_TRY(ring, form_ring(gang, run.door, session.park_fd(), [&pulse] { pulse.beat(); }));
+  run.unreached = -1;
+  PAWL_TRY(ring, form_ring(gang, run.door,
+                           {.on_unreached = [&run](int rank) { run.unreached = rank; },
+                            .on_waiting = [&pulse] { pulse.beat(); },
+                            .abort_fd = session.park_fd()}));
   run.ring = std::move(ring);
   PAWL_TRY_VOID(take_start(run, gang, memory));
   // Nobody steps before all hold the start state.
@@ -286,7 +288,7 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
     std::fprintf(stderr, "pawl-train: parked at step %lld of generation %lld: %s\n",
                  static_cast<long long>(memory.state.step),
                  static_cast<long long>(memory.generation), why.c_str());
-    PAWL_TRY(next, session.park({memory.generation, memory.state.step, why}));
+    PAWL_TRY(next, session.park({memory.generation, memory.state.step, why, run.unreached}));
     gang = next;
   }
 }
@@ -300,7 +302,7 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
   PAWL_TRY(gang, meet(place, hello, signals));
   gang.checkpoint_seconds = options.checkpoint_seconds;
   Pulse pulse{clock};
-  PAWL_TRY(ring, form_ring(gang, run.door, -1, {}));
+  PAWL_TRY(ring, form_ring(gang, run.door, {}));
   run.ring = std::move(ring);
   StandaloneSession session(signals);
   saving::TrainerState start = fresh_state(run);

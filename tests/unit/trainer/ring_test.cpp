@@ -1,6 +1,7 @@
 // The TCP ring on the loopback device, one thread a rank.
 #include "trainer-runtime/collective/ring.h"
 
+#include <sys/eventfd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -269,4 +270,63 @@ TEST_CASE("ring: who waits for a late rank beats, and the late one does not", "[
   CHECK(beats_of_late == 0);
   CHECK(beats[0] >= 2);
   CHECK(beats[2] >= 2);
+}
+
+TEST_CASE("ring: a rank that computes for longer than machines may be silent is waited for",
+          "[trainer]") {
+  Gang gang(2);
+  std::atomic<int> waits{0};
+  std::atomic<bool> is_unreached{false};
+  for (auto& options : gang.options) {
+    options.silence_max = 200ms;
+    options.on_unreached = [&](int) { is_unreached = true; };
+  }
+  gang.options[0].on_waiting = [&] { ++waits; };
+  constexpr std::size_t kMoreThanBuffersHold = std::size_t{16} << 20;
+  const auto results = gang.run([&](Collective& ring) -> Status {
+    std::vector<float> values(kMoreThanBuffersHold, 1);
+    // Ten times a second, as long as rank 0 waits.
+    while (ring.rank() == 1 && waits < 12) std::this_thread::yield();
+    return ring.wait(ring.start_all_reduce(values, 0));
+  });
+  for (const Status& result : results) CHECK(result);
+  CHECK_FALSE(is_unreached);
+}
+
+TEST_CASE("ring: a machine that answers no connection is named, one that refuses it is not",
+          "[trainer]") {
+  Gang gang(2);
+  int unreached = -1;
+  auto& options = gang.options[0];
+  options.silence_max = 300ms;
+  options.on_unreached = [&](int rank) { unreached = rank; };
+  SECTION("silent") {
+    // A listener whose queue is full drops what comes, as a cut network does.
+    const os::Fd full = *os::listen_tcp("127.0.0.1", 0, 0);
+    const std::uint16_t port = *os::local_port(full.get());
+    const auto first = os::connect_tcp("127.0.0.1", port, 1s);
+    REQUIRE(first);
+    options.peers[1] = os::join_host_port("127.0.0.1", port);
+    const auto ring = collective::make_ring(options, gang.listeners[0]);
+    REQUIRE_FALSE(ring);
+    CHECK(ring.error().code == Code::kUnavailable);
+    CHECK(unreached == 1);
+  }
+  SECTION("refused") {
+    gang.listeners[1] = os::Fd{};
+    CHECK_FALSE(collective::make_ring(options, gang.listeners[0]));
+    CHECK(unreached == -1);
+  }
+  SECTION("told to park before") {
+    const os::Fd full = *os::listen_tcp("127.0.0.1", 0, 0);
+    const std::uint16_t port = *os::local_port(full.get());
+    const auto first = os::connect_tcp("127.0.0.1", port, 1s);
+    REQUIRE(first);
+    options.peers[1] = os::join_host_port("127.0.0.1", port);
+    const os::Fd park{::eventfd(1, EFD_CLOEXEC)};
+    options.abort_fd = park.get();
+    options.silence_max = 30s;
+    CHECK_FALSE(collective::make_ring(options, gang.listeners[0]));
+    CHECK(unreached == -1);
+  }
 }
