@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,14 @@ class Gang {
   bool tells_steps() const;   // or has, in this run
   bool has_got_on() const;    // since the gang was broken last
 
+  // gang_apart.cpp
+  void note_unreached(const Joiner& joiner, const Broken& broken);
+  void forget_apart();
+  bool is_apart(const Apart& pair, const std::string& uid) const;  // and both are there
+  std::size_t apart_from(const Joiner& joiner) const;              // so many members
+  std::string apart_text(const Joiner& joiner) const;
+  bool parts();  // true: from a member that others do not reach
+
   // gang_foreign.cpp
   void on_program_lost(const api::Failure& failure);
   void note_programs_start();
@@ -212,6 +221,9 @@ class Gang {
   std::vector<Joiner> strayed_;         // who waited to be let in and is not heard any more
   SteadyPoint joined_at_{};             // when a member was last heard for the first time, or again
   std::map<std::string, Flaps> flaps_;  // by node
+  std::vector<Apart> apart_;            // since they were last seen to make a step together
+  std::set<std::string> parted_;        // UIDs that are not let in again
+  PeerId vacancies_ = 0;
 
   CheckpointLedger ledger_;
   std::optional<Publishing> publishing_;

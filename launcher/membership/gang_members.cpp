@@ -50,11 +50,12 @@ void Gang::on_join(PeerId peer, const Join& join) {
   joiner.join = join;
   joiner.last_heard = ctx_.now.steady;
   joiner.is_leaving = join.is_leaving;
+  joiner.is_parted = parted_.contains(join.self.uid);
   joiners_[peer] = std::move(joiner);
   joined_at_ = ctx_.now.steady;
   // One that was lost and is back, and waits to be let in.
   std::erase_if(strayed_, [&](const Joiner& one) { return one.join.self.uid == join.self.uid; });
-  if (generation_ > 0) forget_silence(join.self.uid);
+  if (generation_ > 0 && !parted_.contains(join.self.uid)) forget_silence(join.self.uid);
   const auto there =
       std::ranges::count_if(joiners_, [](const auto& entry) { return !entry.second.is_lost; });
   ctx_.note("member_joined", join.pod + ", slot " + std::to_string(join.slot) + ", " +
@@ -251,7 +252,6 @@ void Gang::drop_replaced() {
 // comes by itself when it reads who leads, and says what it holds.
 void Gang::take_over() {
   const api::WorkerGroupStatus& status = ctx_.record->status;
-  constexpr PeerId kVacant = PeerId{1} << 63;  // no connection has such a number
   for (const api::Member& member : status.members) {
     const api::EligiblePod* pod = ctx_.find_pod(member.ref.uid);
     Joiner joiner;
@@ -263,7 +263,7 @@ void Gang::take_over() {
     joiner.is_lost = true;
     joiner.lost_since = ctx_.now.steady;
     joiner.rejoin_by = ctx_.now.steady + ctx_.timings.rejoin_takeover_wait;
-    const PeerId place = kVacant + static_cast<PeerId>(members_.size());
+    const PeerId place = kVacant + vacancies_++;
     joiners_[place] = std::move(joiner);
     members_.push_back(place);
   }
@@ -293,8 +293,8 @@ void Gang::fill_places() {
     const auto next = std::ranges::find_if(joiners_, [&](const auto& entry) {
       const Joiner& one = entry.second;
       const api::EligiblePod* pod = ctx_.find_pod(one.join.self.uid);
-      return !one.is_lost && one.member_rank < 0 && one.join.slot == lost.join.slot &&
-             pod != nullptr && pod->slot == lost.join.slot;
+      return !one.is_lost && !one.is_parted && one.member_rank < 0 &&
+             one.join.slot == lost.join.slot && pod != nullptr && pod->slot == lost.join.slot;
     });
     if (next == joiners_.end()) continue;
     joiners_.erase(place);
@@ -339,7 +339,7 @@ bool Gang::is_waiting(const std::string& uid) const {
   return std::ranges::any_of(joiners_, [&](const auto& entry) {
     const Joiner& joiner = entry.second;
     return joiner.join.self.uid == uid && joiner.member_rank < 0 && !joiner.is_lost &&
-           !joiner.is_released && ctx_.find_pod(uid) != nullptr;
+           !joiner.is_released && !joiner.is_parted && ctx_.find_pod(uid) != nullptr;
   });
 }
 

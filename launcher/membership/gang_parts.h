@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "launcher/membership/action.h"
@@ -26,12 +27,22 @@ struct Joiner {
   bool is_newcomer = false;  // let in with the next commit, in a place that nobody had
   bool is_new = false;       // it came in, and no step was made since
   bool is_left_out = false;  // the gang goes on without it, which it has to hear with the commit
+  bool is_parted = false;    // another pod is to have its place
   bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
 };
+
+// A place whose member is gone has such a number, and above; no connection has.
+inline constexpr PeerId kVacant = PeerId{1} << 63;
 
 struct Flaps {  // of a node: its members that fell silent
   int count = 0;
   SteadyPoint last{};
+};
+
+struct Apart {                  // two members whose processes do not reach each other
+  std::string first, second;    // UIDs, in order
+  int times = 0;                // generations that it broke, without a step between them
+  std::int64_t generation = 0;  // the newest of them
 };
 
 struct Publishing {

@@ -29,7 +29,9 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
 }
 
 void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
-  if (stage_ == Stage::kRunning && broken.generation == generation_)
+  if (broken.generation != generation_) return;
+  if (broken.unreached_rank >= 0) note_unreached(joiner, broken);
+  if (stage_ == Stage::kRunning)
     begin_reform(joiner.join.pod + ": " + broken.why, Change::kConnection);
 }
 
@@ -83,7 +85,9 @@ void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const std::string text = "the gang was broken (" + reform_why_ + "): " + why;
   if (!is_explained_) blame_program();
   if (has_failed()) return end(StopReason::kFailed, false, text);
-  if (is_blameless_ && culprit == nullptr) return end(StopReason::kDrained, false, text);
+  const bool is_networks = !apart_.empty();  // fault
+  if ((is_blameless_ || is_networks) && culprit == nullptr)
+    return end(StopReason::kDrained, false, text);
   api::Failure failure{
       .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
   fail_gang(culprit != nullptr ? failure_of(*culprit, std::move(failure)) : std::move(failure));
@@ -92,6 +96,7 @@ void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
 void Gang::note_step(std::int64_t step) {
   if (ctx_.keeps_processes() && step <= next_.step) return;
   tally_.on_step(step, ctx_.now.steady);
+  if (step > next_.step) forget_apart();
   if (!broken_since_ || step <= next_.step) return;
   const auto time =
       std::chrono::duration_cast<std::chrono::milliseconds>(ctx_.now.steady - *broken_since_);
@@ -131,7 +136,7 @@ void Gang::drive_reform() {
     generation_ = ctx_.record->status.generation;
     return park_all();
   }
-  if (are_parked && (is_judging() || gives_up_when_parked())) return;
+  if (are_parked && (is_judging() || gives_up_when_parked() || parts())) return;
   // Those that are not up yet are left out after a while, where somebody holds the state.
   const bool is_unready = is_enough() && holds_state() && !are_members_ready();
   const bool is_waiting = !may_go_on() || is_unready;

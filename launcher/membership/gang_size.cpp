@@ -59,8 +59,8 @@ std::vector<PeerId> Gang::newcomers() const {
   for (const auto& [peer, joiner] : joiners_) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
     const bool is_eligible = pod != nullptr && pod->slot == joiner.join.slot && is_wanted(joiner);
-    const bool is_prepared =
-        joiner.ready && !joiner.is_lost && !joiner.is_leaving && !joiner.is_released;
+    const bool is_prepared = joiner.ready && !joiner.is_lost && !joiner.is_leaving &&
+                             !joiner.is_released && !joiner.is_parted;
     if (joiner.member_rank >= 0 || !is_eligible || !is_prepared) continue;
     if (!has_place(joiner.join.slot)) found.push_back(peer);
   }
@@ -76,7 +76,7 @@ std::vector<PeerId> Gang::dropped() const {
   const auto& base = ctx_.record->status.base_members;
   for (const auto& [peer, joiner] : joiners_) {
     const bool is_there = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released &&
-                          ctx_.find_pod(joiner.join.self.uid) != nullptr;
+                          !joiner.is_parted && ctx_.find_pod(joiner.join.self.uid) != nullptr;
     const bool may_hold =
         std::ranges::find(members, joiner.join.self, &api::Member::ref) != members.end() ||
         std::ranges::find(base, joiner.join.self) != base.end();

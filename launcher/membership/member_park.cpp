@@ -18,11 +18,15 @@ void Member::on_parked(int local_rank, const channel::Parked& parked) {
   process.is_working = false;
   process.held = {parked.generation, parked.step};
   standing_.promise(standing_.entered());
-  if (parking_) return;
-  ctx_.note("process_parked", "rank " + std::to_string(rank_of(local_rank)) + " at step " +
+  const Broken broken{standing_.entered(), parked.why, rank_of(local_rank), parked.unreached_rank};
+  if (parking_) {  // what the others noticed of it came first
+    if (broken.unreached_rank >= 0) link_.send(broken);
+    return;
+  }
+  ctx_.note("process_parked", "rank " + std::to_string(broken.rank) + " at step " +
                                   std::to_string(parked.step) + ": " + parked.why);
   report(true);
-  link_.send(Broken{standing_.entered(), parked.why});
+  link_.send(broken);
 }
 
 void Member::on_park(const Park& park) {

@@ -105,6 +105,8 @@ void fields(M& m, V&& visit) {
   } else if constexpr (Is<M, Broken>) {
     visit("generation", m.generation);
     visit("why", m.why);
+    visit("rank", m.rank);
+    visit("unreachedRank", m.unreached_rank);
   } else if constexpr (Is<M, Parked>) {
     visit("generation", m.generation);
     visit("held", m.held);

@@ -71,6 +71,7 @@ struct ProcessLost {  // it has ended, with the state that it held, and another 
 struct Broken {  // a process has parked by itself: a collective failed under it
   std::int64_t generation = 0;
   std::string why;
+  int rank = -1, unreached_rank = -1;  // its way to that one's machine is cut; -1: not known
 };
 struct Parked {                 // answers Park; until the next commit it holds that much
   std::int64_t generation = 0;  // promised: no process of this member enters it or an older one
