@@ -122,6 +122,7 @@ Knobs draw_knobs(Random& random) {
   if (knobs.is_restless) knobs.slow = rate(random, 3);  // the others end before it is told
   knobs.break_gpu = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
   if (random.one_in(4)) draw_spot(random, knobs);
+  knobs.cut_pair = rate(random, 3);
   return knobs;
 }
 
@@ -140,7 +141,7 @@ Knobs churn_knobs() {
   knobs.step_max = milliseconds{10'000};
   knobs.crash_per_step = 20;
   knobs.are_elastic = true;
-  knobs.slow = 1;
+  knobs.slow = knobs.cut_pair = 1;
   return knobs;
 }
 

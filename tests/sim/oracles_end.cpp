@@ -1,5 +1,6 @@
 // Oracles over what is there in the end: faults have stopped, time has passed.
 #include <algorithm>
+#include <set>
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
@@ -62,6 +63,18 @@ void Oracles::i42_slow_one_has_left() {
     const JobTruth& truth = truth_.jobs[facts->job_uid];
     if (truth.slow.contains(text_at_pointer(*pod, "/metadata/uid")))
       fail("I42", "pod " + text_at_pointer(*pod, "/metadata/name") + " holds up its gang still");
+  }
+}
+
+void Oracles::i33_cut_pairs_are_parted(const Training& training) {
+  std::set<std::string> there;
+  for (const local::Object& pod : api_.all(kPods)) {
+    if (!is_terminal_pod(*pod) && !pod->at("metadata").contains("deletionTimestamp"))
+      there.insert(text_at_pointer(*pod, "/metadata/uid"));
+  }
+  for (const auto& [first, second] : training.cut_pairs()) {
+    if (there.contains(first) && there.contains(second))
+      fail("I33", "two pods that do not reach each other are both there still");
   }
 }
 

@@ -104,6 +104,15 @@ std::vector<Story> all_stories() {
          for (int i = 0; i < 60 && !world.training.give_up_one(); ++i) world.pass(seconds{1});
          world.pass(seconds{40});
        }},
+      {"apart",  // two ranks do not reach each other: one is replaced, in its attempt
+       [](World& world) {
+         world.training.fixed = Course{120, 5, seconds{1}};
+         start(world, 3);
+         for (int i = 0; i < 60 && !world.training.cut_pair(std::chrono::hours{1}); ++i)
+           world.pass(seconds{1});
+         world.pass(seconds{100});
+         world.oracles.i33_cut_pairs_are_parted(world.training);
+       }},
       {"suspend",
        [](World& world) {
          start(world);
@@ -243,6 +252,9 @@ RunResult run_hours(std::uint64_t seed, int hours, bool is_recording) {
     });
     w.every(minutes{10}, [&w] {
       w.training.slow_down_one(w.engine.between(milliseconds{20'000}, milliseconds{600'000}));
+    });
+    w.every(minutes{30}, [&w] {
+      w.training.cut_pair(w.engine.between(milliseconds{1'000}, milliseconds{300'000}));
     });
     w.every(minutes{45}, [&w] {
       w.api.count_fault("API outage");

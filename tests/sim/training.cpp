@@ -32,7 +32,9 @@ void Training::enter(const std::string& job_uid, const channel::Welcome& welcome
   gang.base = welcome.base_generation;
   gang.source_rank = welcome.source_rank;
   gang.ranks[welcome.rank] = &rank;
-  if (std::cmp_equal(gang.ranks.size(), gang.world_size) && !gang.is_started) begin(key, gang);
+  if (std::cmp_not_equal(gang.ranks.size(), gang.world_size) || gang.is_started) return;
+  if (const auto cut = cut_in(gang)) return wait_for_answer(key, *cut);
+  begin(key, gang);
 }
 
 // All are there: those that lack the start state are fed, or load it.
@@ -158,7 +160,7 @@ void Training::break_up(Gang& gang) {
   gang.has_half_step = engine_.random().one_in(3);
 }
 
-void Training::come_to_rest(const Key& key, int number, const std::string& why) {
+void Training::come_to_rest(const Key& key, int number, const std::string& why, int unreached) {
   Gang& gang = gangs_[key];
   const auto node = gang.ranks.extract(number);
   if (node.empty()) return;
@@ -168,7 +170,7 @@ void Training::come_to_rest(const Key& key, int number, const std::string& why) 
     const bool is_ahead = gang.has_half_step && engine_.random().one_in(2);
     held = {std::get<2>(key), gang.step + (is_ahead ? 1 : 0)};
   }
-  rank->say(channel::Parked{held.generation, held.step, why});
+  rank->say(channel::Parked{held.generation, held.step, why, unreached});
 }
 
 bool Training::kill_one() {
@@ -247,7 +249,7 @@ void Training::step_later(const Key& key) {
 void Training::step(const Key& key) {
   Gang& gang = gangs_[key];
   if (gang.is_over || std::cmp_not_equal(gang.ranks.size(), gang.world_size)) return;
-  if (is_stalled(gang)) return;  // until somebody does something about it
+  if (is_stalled(gang) || gang.cut) return;  // until somebody does something about it
   if (may_fail && engine_.chance(knobs_.crash_per_step)) return fail_one(key, gang);
   const Course& plan = course(std::get<0>(key));
   ++gang.step;

@@ -61,6 +61,11 @@ class Training {
   bool kill_one();
   // A rank of a gang that trains holds it up, for so long; false: there is none.
   bool slow_down_one(milliseconds time);
+  // Two neighbours of a gang that trains do not reach each other for so long, whose launchers do:
+  // they break the gang, and each after it. False: there is none.
+  bool cut_pair(milliseconds time);
+  void join_pairs();
+  const std::set<std::pair<std::string, std::string>>& cut_pairs() const { return cut_pairs_; }
   bool give_up_one();  // exit 75; of a gang that has been broken before
   void save_and_stop(Rank& rank);
   void save(Rank& rank);
@@ -85,17 +90,20 @@ class Training {
     std::int64_t step = 0, start_step = 0, base = 0;
     int source_rank = -1;
     bool is_started = false, is_over = false;
-    bool is_program = false;     // another framework's: it only ever ends
-    bool has_failed = false;     // … by itself
-    int excuses = 0;             // what could explain that, when the first was started
-    bool has_half_step = false;  // it broke while some had applied a step more
+    bool is_program = false;                 // another framework's: it only ever ends
+    bool has_failed = false;                 // … by itself
+    int excuses = 0;                         // what could explain that, when the first was started
+    bool has_half_step = false;              // it broke while some had applied a step more
+    std::optional<std::pair<int, int>> cut;  // the first will say that it does not reach the second
   };
+  std::optional<std::pair<int, int>> cut_in(const Gang& gang) const;
+  void wait_for_answer(const Key& key, std::pair<int, int> cut);
   void begin(const Key& key, Gang& gang);
   void begin_program(const Key& key, Gang& gang);
   void fail_beside(const Key& key, int number);
   int excuses(const Key& key);
   void break_up(Gang& gang);
-  void come_to_rest(const Key& key, int number, const std::string& why);
+  void come_to_rest(const Key& key, int number, const std::string& why, int unreached = -1);
   void step_later(const Key& key);
   void step(const Key& key);
   void seal(Gang& gang, int rank);
@@ -114,6 +122,7 @@ class Training {
   std::map<std::string, std::vector<Published>> stored_;
   std::map<const Rank*, membership::Holding> memory_;
   std::set<const Rank*> hung_, slow_;
+  std::set<std::pair<std::string, std::string>> cut_pairs_;  // UIDs of pods, in order
   std::string invented_;
 };
 

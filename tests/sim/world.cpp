@@ -180,6 +180,8 @@ void World::inject_node_faults() {
   every(knobs.slow, [this] {
     training.slow_down_one(engine.between(milliseconds{10'000}, milliseconds{120'000}));
   });
+  every(knobs.cut_pair,
+        [this] { training.cut_pair(engine.between(milliseconds{1'000}, milliseconds{120'000})); });
   every(knobs.break_gpu,
         [this] { nodes.break_gpu(engine.between(milliseconds{10'000}, milliseconds{300'000})); });
   every(knobs.evict, [this] {
@@ -234,6 +236,7 @@ void World::stop_faults() {
   engine.trace("faults stop");
   api.is_faulty = api.is_pruning = false;
   nodes.may_fail = training.may_fail = false;
+  training.join_pairs();
   api.outage_until = api.pods_refused_until = engine.elapsed();
   each_link([](Link& link) { link.may_list_stale = false; });
   nodes.heal();
