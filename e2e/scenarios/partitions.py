@@ -218,6 +218,23 @@ def long_power_off(namespace):
     assert "MemberReplaced" in reasons(namespace), reasons(namespace)
 
 
+def long_two_pods_with_ten_seconds(namespace):
+    """Two of three are deleted with 10 s of grace, the leading one among them: both leave in time, and the third feeds their successors."""
+    job = gang(namespace, "gpt-grace")
+    before = record_of(job)
+    leader = before["leader"]["uid"]
+    pods = sorted(living_pods(job), key=lambda pod: pod["metadata"]["uid"] != leader)
+    told = [pod["metadata"]["name"] for pod in pods[:2]]
+    kubectl("delete", "pod", *told, "-n", namespace, "--grace-period=10", "--wait=false")
+    until("three are members again", lambda: len(record_of(job)["members"]) == 3 and
+          not {pod["metadata"]["uid"] for pod in pods[:2]} & set(member_uids(job)), timeout=120)
+    record = record_of(job)
+    assert record["attempt"] == 1 and record["startStep"] >= before["progress"]["step"], (record, before)
+    status = complete(job)
+    assert status["lastFailure"]["pod"] in told, status["lastFailure"]
+    assert status["restarts"].get("free", 0) == 0, status["restarts"]
+
+
 def long_late_pod(namespace):
     """Deleted by force while its node is cut off: the old worker runs on there, and comes back beside its successor."""
     job = gang(namespace, "gpt-late")
