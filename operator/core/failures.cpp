@@ -171,7 +171,7 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
   return loss;
 }
 
-std::string sentence(const Straggler& slow) {
+std::string sentence(const api::Straggler& slow) {
   return "rank " + std::to_string(slow.rank) + " (pod " + slow.pod + " on node " + slow.node +
          ") takes " + slow.factor + " times as long as the others";
 }
