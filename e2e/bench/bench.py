@@ -10,7 +10,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-NAMES = {"chaos": "chaos", "kueue": "kueue", "operator": "operator_bench", "recovery": "recovery", "trainer": "trainer"}
+NAMES = {"chaos": "chaos", "kueue": "kueue", "operator": "operator_bench", "recovery": "recovery", "spot": "spot",
+         "trainer": "trainer"}
 
 
 def main():

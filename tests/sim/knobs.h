@@ -9,6 +9,19 @@
 
 namespace pawl::sim {
 
+// How a large model trains, and how seldom launchers that hear nothing new look around, where a run
+// lasts for weeks (market.h). As it stands here, nothing is added.
+struct Pace {
+  int full_size = 0;              // a step of fewer members takes as much longer; 0: it does not
+  milliseconds process_start{0};  // of a training process, before it can say anything
+  milliseconds restore{0};        // of a checkpoint into every rank
+  milliseconds feed{0};           // of the state of one rank into those that come in
+  milliseconds rewire{0};         // a new communicator, with each generation
+  milliseconds save_stall{0};     // of the step after a checkpoint
+  milliseconds busy_tick{0}, calm_tick{0};  // 0: they turn as ever
+  int report_seconds = 0;                   // of the operator's policy; 0: its own
+};
+
 struct Knobs {
   // size
   int jobs = 1, nodes = 2, pods_per_node = 8, api_servers = 1;
@@ -50,6 +63,7 @@ struct Knobs {
   int hang = 0;                // how often a crash is none: the process neither goes on nor ends
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
+  Pace pace;
 
   std::string describe() const;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/sim/generation_search.h"
+#include "tests/sim/market.h"
 #include "tests/sim/mutants.h"
 #include "tests/sim/stories.h"
 
@@ -22,8 +23,8 @@ using ull = unsigned long long;
 constexpr std::size_t kTraceLines = 80;
 
 struct Options {
-  std::uint64_t seeds = 1'000, seed = 1, hours = 0, seconds_max = 0;
-  std::string scenario, seeds_file, mutant;
+  std::uint64_t seeds = 1'000, seed = 1, hours = 0, seconds_max = 0, days = 30;
+  std::string scenario, seeds_file, mutant, market;
   bool is_verbose = false, goes_on = false, is_exhaustive = false, has_mutants = false,
        searches_generations = false, is_quick = false;
 };
@@ -60,6 +61,7 @@ int usage() {
       "usage: pawl-sim [--seeds N] [--seed S] [--seconds T] [--seeds-file FILE]\n"
       "                [--exhaustive] [--scenario NAME[:BLOW:N]] [--hours H]\n"
       "                [--generations]\n"
+      "                [--market NAME:SHARE:elastic|restart-all[:fallback] [--days D]]\n"
       "                [--mutants [--quick]] [--mutant NAME] [--keep-going] [--verbose]\n",
       stderr);
   return 2;
@@ -83,11 +85,13 @@ bool parse(int argc, char** argv, Options& options) {
     if (name == "--seeds") return &options.seeds;
     if (name == "--seed") return &options.seed;
     if (name == "--seconds") return &options.seconds_max;
+    if (name == "--days") return &options.days;
     return name == "--hours" ? &options.hours : nullptr;
   };
   const auto text = [&](const std::string& name) -> std::string* {
     if (name == "--scenario") return &options.scenario;
     if (name == "--mutant") return &options.mutant;
+    if (name == "--market") return &options.market;
     return name == "--seeds-file" ? &options.seeds_file : nullptr;
   };
   for (int i = 1; i < argc; ++i) {
@@ -219,6 +223,28 @@ void run_life(const Options& options, Tally& tally) {
           options.is_verbose);
 }
 
+// One job in a spot market: a line of figures before the last.
+void run_one_market(const Options& options, Tally& tally) {
+  MarketRun run;
+  if (!parse_market(options.market, run) || options.days == 0) {
+    std::fprintf(stderr, "--market wants %s, a share of 0|25|50|75|100, and a policy\n",
+                 market_names().c_str());
+    ++tally.failures;
+    return;
+  }
+  run.days = static_cast<int>(options.days);
+  run.seed = options.seed;
+  announce("--market " + options.market + " --days " + std::to_string(run.days) + " --seed " +
+           std::to_string(run.seed));
+  const MarketResult result = run_market(run);
+  ++tally.seeds;
+  std::printf("MARKET %s\n", result.line.c_str());
+  if (!result.failure) return;
+  ++tally.failures;
+  std::printf("FAILED %s: %s\nreplay: %s\n", result.failure->oracle.c_str(),
+              result.failure->message.c_str(), replay_line);
+}
+
 // Every order of events of a gang of three, as README.md tells of it.
 void run_generations(Tally& tally) {
   const std::vector<SearchBounds> all = {
@@ -252,6 +278,8 @@ int main(int argc, char** argv) {
   Tally tally;
   if (options.has_mutants || !options.mutant.empty()) {
     run_mutants(options, tally);
+  } else if (!options.market.empty()) {
+    run_one_market(options, tally);
   } else if (options.searches_generations) {
     run_generations(tally);
   } else if (options.is_exhaustive) {

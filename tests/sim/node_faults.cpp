@@ -104,12 +104,13 @@ void Nodes::announce(Node& node, milliseconds notice, Told told) {
     }
   }
   if (told != Told::kLaunchers) {
-    node.is_cordoned = place_.engine.random().one_in(2);  // by a taint; conditions do not
+    // By a taint; conditions do not.
+    node.is_cordoned = node.is_bought || place_.engine.random().one_in(2);
     signals_[node.name] = {.what = "condition Going",
                            .deadline = place_.engine.clock().now() + notice};
     if (on_signal) on_signal(node.name);
   }
-  const bool is_false_alarm = place_.engine.random().one_in(4);
+  const bool is_false_alarm = !node.is_bought && place_.engine.random().one_in(4);
   place_.engine.after(notice, [this, &node, is_false_alarm] {
     if (!node.is_announced) return;
     if (is_false_alarm || !may_fail || !is_reachable(node)) return withdraw(node);
@@ -292,6 +293,8 @@ void Nodes::collect(Node& node) {
     confirm_deletion(*pod);
   }
   withdraw(node);
+  node.is_gone = node.is_bought;
+  if (node.is_gone) return;
   node.is_alive = node.is_ready = true;
   node.is_cut = node.is_cordoned = false;
   node.gpu_fault.clear();

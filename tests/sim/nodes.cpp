@@ -55,10 +55,10 @@ void Nodes::add_node(bool is_spot) {
 Nodes::~Nodes() { place_.api.forget(*this); }
 
 Nodes::Node* Nodes::find_node(const std::string& name) {
-  for (const auto& node : nodes_) {
-    if (node->name == name) return node.get();
-  }
-  return nullptr;
+  // Of many that were bought and are gone the newest are asked for.
+  const auto found =
+      std::find_if(nodes_.rbegin(), nodes_.rend(), [&](const auto& n) { return n->name == name; });
+  return found == nodes_.rend() ? nullptr : found->get();
 }
 
 bool Nodes::runs(const std::string& pod_uid) const {
@@ -74,7 +74,10 @@ void Nodes::on_change(Actor, const local::Change& change) {
   if (!node.empty()) {
     if (Node* found = find_node(node)) sync_later(*found, change.key.name);
   } else if (!change.is_deletion) {
-    schedule_soon(place_.engine.between(milliseconds{1}, milliseconds{200}));
+    // In a market a wave is looked at as a whole, as a queue in the order of creation would.
+    const bool is_market = place_.knobs.pace.calm_tick.count() > 0;
+    schedule_soon(is_market ? seconds{2}
+                            : place_.engine.between(milliseconds{1}, milliseconds{200}));
   }
 }
 
@@ -141,6 +144,10 @@ void Nodes::schedule_pending() {
       ++load[node];
     }
   }
+  const bool is_woken = place_.knobs.pace.calm_tick.count() > 0;  // by a machine that comes
+  // In the order in which they were made: those that may not be on spot first.
+  if (is_woken)
+    std::ranges::stable_sort(pending, {}, [](const json& pod) { return facts_of(pod)->slot; });
   bool is_stuck = false;
   for (const json& pod : pending) {
     const std::string name = pod["metadata"]["name"];
@@ -168,7 +175,7 @@ void Nodes::schedule_pending() {
     place_.api.set_status(Actor::kCluster, kPods, name,
                           {{"conditions", json::array({unschedulable})}});
   }
-  if (is_stuck) schedule_soon(seconds{1});
+  if (is_stuck) schedule_soon(is_woken ? seconds{60} : seconds{1});
 }
 
 // ---- the kubelet

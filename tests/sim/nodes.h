@@ -63,6 +63,10 @@ class Nodes final : public ApiObserver {
   // What runs on a machine fails, and what comes there is not let in, for a while or for good;
   // there is always another one that is well.
   void break_gpu(milliseconds time);
+  // Machines of a market (machines.cpp): they are bought, and go for good.
+  void add_machine(const std::string& name, bool is_spot);
+  void interrupt(const std::string& name, milliseconds notice);  // 0: without a word
+  void give_back(const std::string& name);
   std::function<void(const std::string& node)> on_signal;  // another one, or none any more
   void press_pod();                                        // node pressure: the kubelet fails it
   void heal();                                             // all nodes are well from now on
@@ -86,7 +90,7 @@ class Nodes final : public ApiObserver {
     bool is_alive = true, is_cut = false, is_ready = true, is_cordoned = false;
     bool is_stranded = false;
     bool is_announced = false;
-    bool is_spot = false;
+    bool is_bought = false, is_spot = false, is_gone = false;
     std::string notice;                           // what its launchers hear
     std::string gpu_fault;                        // "": its GPUs are well
     milliseconds quiet_from{0};                   // when nobody acts on the announcement any more

@@ -19,6 +19,7 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   options.policy.children.spot = {{kSpotLabel, "spot", kSpotLabel}};
   options.policy.spot_avoided_first = knobs.spot_avoided;
   options.is_standby = knobs.operators > 1;
+  if (knobs.pace.report_seconds > 0) options.policy.report_seconds = knobs.pace.report_seconds;
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
   return options;
 }

@@ -51,11 +51,23 @@ void Training::begin(const Key& key, Gang& gang) {
   }
   if (gang.base > 0 && gang.source_rank < 0) invented_ = "a generation without a source";
   const auto generation = std::get<2>(key);
+  const milliseconds first = time_to_begin(gang);
   for (const auto& [number, rank] : gang.ranks) memory_[rank] = {generation, gang.start_step};
   // What the gang has outlived explains no end of the attempt any more.
   AttemptTruth& truth = truth_.of(std::get<0>(key), std::get<1>(key));
   truth.faults = truth.at_start;
-  step_later(key);
+  step_later(key, first);
+}
+
+milliseconds Training::time_to_begin(const Gang& gang) const {
+  const Pace& pace = knobs_.pace;
+  if (gang.base == 0) return pace.rewire + (gang.start_step > 0 ? pace.restore : milliseconds{0});
+  const membership::Holding wanted{gang.base, gang.start_step};
+  const bool is_fed = std::ranges::any_of(gang.ranks, [&](const auto& item) {
+    const auto held = memory_.find(item.second);
+    return held == memory_.end() || held->second != wanted;
+  });
+  return pace.rewire + (is_fed ? pace.feed : milliseconds{0});
 }
 
 void Training::expect_program(const std::string& job_uid, const membership::Placement& place) {
@@ -242,8 +254,15 @@ void Training::park(Rank& rank, std::int64_t generation) {
   }
 }
 
-void Training::step_later(const Key& key) {
-  engine_.after(course(std::get<0>(key)).step_time, [this, key] { step(key); });
+void Training::step_later(const Key& key, milliseconds after) {
+  engine_.after(after + step_time(key), [this, key] { step(key); });
+}
+
+// The batch is the same with fewer members.
+milliseconds Training::step_time(const Key& key) {
+  const milliseconds time = course(std::get<0>(key)).step_time;
+  const int full = knobs_.pace.full_size;
+  return full == 0 ? time : time * full / gangs_[key].world_size;
 }
 
 void Training::step(const Key& key) {
@@ -254,7 +273,7 @@ void Training::step(const Key& key) {
   const Course& plan = course(std::get<0>(key));
   ++gang.step;
   JobTruth& truth = truth_.jobs[std::get<0>(key)];
-  (gang.step > truth.highest_step ? truth.trained : truth.redone) += plan.step_time;
+  (gang.step > truth.highest_step ? truth.trained : truth.redone) += step_time(key) + gang.stall;
   truth.highest_step = std::max(truth.highest_step, gang.step);
   const int slow = slow_rank(gang);
   gang.ranks.at(0)->say(channel::Report{.step = gang.step,
@@ -262,11 +281,13 @@ void Training::step(const Key& key) {
                                         .loss = 1.0 / static_cast<double>(gang.step),
                                         .slow_rank = slow,
                                         .slow_factor = slow < 0 ? 0.0 : 2.0});
-  if (gang.step % plan.save_every == 0 || gang.step >= plan.steps) {
+  const bool is_saved = gang.step % plan.save_every == 0 || gang.step >= plan.steps;
+  if (is_saved) {
     for (int rank = 0; rank < gang.world_size; ++rank) seal(gang, rank);
   }
   if (gang.step >= plan.steps) return finish(key, gang);
-  step_later(key);
+  gang.stall = is_saved ? knobs_.pace.save_stall : milliseconds{0};
+  step_later(key, gang.stall);
 }
 
 void Training::seal(Gang& gang, int rank) {

@@ -89,6 +89,7 @@ class Training {
     std::map<int, Rank*> ranks;
     std::int64_t step = 0, start_step = 0, base = 0;
     int source_rank = -1;
+    milliseconds stall{0};  // of its next step, by a checkpoint
     bool is_started = false, is_over = false;
     bool is_program = false;                 // another framework's: it only ever ends
     bool has_failed = false;                 // … by itself
@@ -104,7 +105,9 @@ class Training {
   int excuses(const Key& key);
   void break_up(Gang& gang);
   void come_to_rest(const Key& key, int number, const std::string& why, int unreached = -1);
-  void step_later(const Key& key);
+  void step_later(const Key& key, milliseconds after = milliseconds{0});
+  milliseconds step_time(const Key& key);
+  milliseconds time_to_begin(const Gang& gang) const;
   void step(const Key& key);
   void seal(Gang& gang, int rank);
   void fail_one(const Key& key, Gang& gang);

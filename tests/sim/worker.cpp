@@ -12,7 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr milliseconds kTickEvery{200};
 constexpr milliseconds kLeavesWithin{60'000};  // the grace of its processes is 20 s
 
 api::WorkerFacts facts_in(const json& pod) {
@@ -34,7 +33,7 @@ void PeerNet::break_one() {
 }
 
 Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
-    : place_(place), events_(std::move(events)) {
+    : place_(place), events_(std::move(events)), calm_(place.engine, place.knobs.pace) {
   const api::WorkerFacts facts = facts_in(pod);
   job_name_ = facts.job_name;
   job_uid_ = facts.job_uid;
@@ -73,15 +72,15 @@ void Worker::start() {
     silence_ += time;
     if (silence_ >= kReportLate) ++place_.truth.of(job_uid(), attempt()).noise;
   };
-  membership_ = std::make_unique<Membership>(id_);
+  membership_ = std::make_unique<Membership>(id_, calm_.timings());
   place_.net.listen(id_.address, *this);
   for (const Action& action : membership_->start(now())) perform(action);
   tick();
 }
 
 void Worker::tick() {
-  place_.engine.after(kTickEvery, [this, alive = is_alive_] {
-    if (!*alive) return;
+  place_.engine.after(calm_.tick_every(), [this, alive = is_alive_, turn = ++calm_.turn] {
+    if (!*alive || turn != calm_.turn) return;
     if (wanted_read_ && !is_reading_ && place_.engine.elapsed() >= retry_at_) read_record();
     check_attempt();
     tick();
@@ -116,6 +115,7 @@ void Worker::feed_soon(Input input, milliseconds delay) {
 
 // The last action may be Leave, whose event ends this object later.
 void Worker::feed(const Input& input) {
+  if (calm_.is_ended_by(input)) tick();
   for (const Action& action : membership_->step(input, now())) perform(action);
 }
 

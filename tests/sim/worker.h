@@ -10,6 +10,7 @@
 #include <string>
 
 #include "launcher/membership/membership.h"
+#include "tests/sim/calm.h"
 #include "tests/sim/link.h"
 #include "tests/sim/reflector.h"
 #include "tests/sim/training.h"
@@ -17,7 +18,6 @@
 namespace pawl::sim {
 
 class Worker;
-
 class PeerNet {
  public:
   explicit PeerNet(Engine& engine) : engine_(engine) {}
@@ -92,7 +92,6 @@ class Worker final : public Rank {
   membership::Tick look_at_process();
   void check_attempt();
   void perform(const membership::Action& action);
-  // worker_actions.cpp
   void act(const membership::ReadRecord& read);
   void act(const membership::WatchRecord& watch);
   void act(const membership::WriteStatus& write);
@@ -107,7 +106,7 @@ class Worker final : public Rank {
   void act(const membership::StopProcesses& stop);
   void act(const membership::WriteShard& write);
   void act(const membership::PublishCheckpoint& publish);
-  // Storage here holds published checkpoints alone, which neither of these touches.
+  // Storage holds published checkpoints alone.
   void act(const membership::CleanUpCheckpoints&) {}
   void act(const membership::DiscardCheckpoint&) {}
   void act(const membership::SetReady& ready);
@@ -128,6 +127,7 @@ class Worker final : public Rank {
 
   WorkerPlace place_;
   const WorkerEvents events_;
+  Calm calm_;
   std::string job_name_, job_uid_, termination_;
   membership::Identity id_;
   std::unique_ptr<membership::Membership> membership_;

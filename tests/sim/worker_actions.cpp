@@ -202,7 +202,8 @@ void Worker::start_process() {
   const bool crashes =
       is_told_to || (training.may_fail && place_.engine.chance(place_.knobs.crash_at_start));
   if (id_.runtime != api::RuntimeKind::kNative) training.expect_program(job_uid_, *placement_);
-  const milliseconds delay = place_.engine.between(milliseconds{10}, milliseconds{1'500});
+  const milliseconds delay = place_.knobs.pace.process_start +
+                             place_.engine.between(milliseconds{10}, milliseconds{1'500});
   place_.engine.after(delay, [this, self = self_, crashes] {
     if (*self == nullptr) return;
     if (crashes) {
