@@ -4,6 +4,7 @@ Cost and time are ratios to the same job on 16 on-demand machines that nothing d
 
 import concurrent.futures
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -21,7 +22,7 @@ def add_options(parser):
     parser.add_argument("--days", type=int, default=30, help="of virtual time at most; the job needs two thirds of them undisturbed")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each row")
     parser.add_argument("--markets", default=",".join(MARKETS), help="comma-separated")
-    parser.add_argument("--jobs", type=int, default=1, help="simulators at a time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="simulators at a time")
 
 
 def simulate(market, share, policy, days, seed):
@@ -74,8 +75,10 @@ def text_of(row):
 
 def cases_of(market, is_smoke):
     """Pairs of a share and a policy; at the largest share also with machines on demand for what spot does not have."""
-    shares = SHARES[-1:] if is_smoke or market != MARKETS[0] else SHARES
-    more = () if is_smoke else ((SHARES[-1], f"{policy}:fallback") for policy in POLICIES)
+    if is_smoke:
+        return [(SHARES[-1], POLICIES[0]), (SHARES[0], POLICIES[1])]
+    shares = SHARES if market == MARKETS[0] else SHARES[-1:]
+    more = ((SHARES[-1], f"{policy}:fallback") for policy in POLICIES)
     return [*((share, policy) for share in shares for policy in POLICIES), *more]
 
 

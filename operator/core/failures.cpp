@@ -168,6 +168,9 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
   loss.failure.cause = !is_silent ? cause::kRetry
                        : is_going ? cause::kInterrupted
                                   : cause::kNodeLost;
+  // The gang's word for it, where its pod has none.
+  if (is_silent && std::ranges::find(loss.taken, loss.failure.pod) == loss.taken.end())
+    loss.taken.push_back(loss.failure.pod);
   return loss;
 }
 

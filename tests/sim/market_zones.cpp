@@ -34,7 +34,8 @@ int MarketTerms::minutes_between_losses(int machines) const {
   if (machines == 0) return 0;
   const int open_mean = open_minutes > 0 ? open_minutes : mean_of(open);
   const int one_by_one = life_minutes > 0 ? life_minutes / machines : 0;
-  return one_by_one == 0 ? open_mean : open_mean * one_by_one / (open_mean + one_by_one);
+  if (one_by_one == 0) return open_mean;
+  return static_cast<int>(std::int64_t{open_mean} * one_by_one / (open_mean + one_by_one));
 }
 
 const MarketTerms* find_market(const std::string& name) {

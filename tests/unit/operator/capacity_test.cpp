@@ -168,6 +168,20 @@ TEST_CASE("capacity: a loss that is judged again counts once", "[core][I41][L2]"
   CHECK(capacity_of(world).lost_pods.size() == 1);
 }
 
+TEST_CASE("capacity: a silent machine counts where its gang is rebuilt, too", "[core][I41]") {
+  World world = on_spot(3, 0);
+  world.set_spec([](api::TrainingJobSpec& spec) { spec.strategy = api::Strategy::kRecreateAll; });
+  world.settle();
+  const std::string lost = world.pod(1).meta.name;
+  world.lose_touch(1);  // no more is known of it
+  world.fail(0, 75, "Victim");
+  world.settle(seconds{60});
+  REQUIRE(world.job.status.attempt == 2);
+  CHECK(world.job.status.last_failure->pod == lost);
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(capacity_of(world).lost_pods == std::vector{lost});
+}
+
 TEST_CASE("capacity: of a large gang half has to go", "[core][I41]") {
   World world = on_spot(12, 0);
   for (int slot = 0; slot < 5; ++slot) take(world, slot);
