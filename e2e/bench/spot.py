@@ -76,7 +76,7 @@ def text_of(row):
 def cases_of(market, is_smoke):
     """Pairs of a share and a policy; at the largest share also with machines on demand for what spot does not have."""
     if is_smoke:
-        return [(SHARES[-1], POLICIES[0]), (SHARES[0], POLICIES[1])]
+        return [(SHARES[-1], policy) for policy in POLICIES]
     shares = SHARES if market == MARKETS[0] else SHARES[-1:]
     more = ((SHARES[-1], f"{policy}:fallback") for policy in POLICIES)
     return [*((share, policy) for share in shares for policy in POLICIES), *more]

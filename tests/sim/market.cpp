@@ -26,7 +26,7 @@ bool is_pending(const json& pod) {
 }  // namespace
 
 Market::Market(World& world, const MarketRun& run)
-    : world_(world), run_(run), zones_(world.engine, *run.terms) {
+    : world_(world), run_(run), zones_(world.engine, *run.terms, run.seed) {
   zones_.on_shut = [this](int zone) { shut(zone); };
 }
 

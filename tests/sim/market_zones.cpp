@@ -51,8 +51,14 @@ std::string market_names() {
   return names;
 }
 
-milliseconds Zones::draw(const Spells& spells) {
-  const auto at = static_cast<int>(engine_.random().below(1000));
+Zones::Zones(Engine& engine, const MarketTerms& terms, std::uint64_t seed)
+    : engine_(engine), terms_(terms) {
+  for (std::size_t zone = 0; zone < zones_.size(); ++zone)
+    zones_[zone].random = Random(mix64(seed * kZones + zone));
+}
+
+milliseconds Zones::draw(const Spells& spells, Random& random) {
+  const auto at = static_cast<int>(random.below(1000));
   std::size_t i = 1;
   while (kSpellShares[i] <= at) ++i;
   const int part = at - kSpellShares[i - 1], width = kSpellShares[i] - kSpellShares[i - 1];
@@ -65,23 +71,27 @@ void Zones::begin() {
 }
 
 void Zones::open(int zone) {
-  zones_[static_cast<std::size_t>(zone)] = {true, engine_.elapsed()};
+  Zone& one = zones_[static_cast<std::size_t>(zone)];
+  one.is_open = true;
+  one.since = engine_.elapsed();
   milliseconds time{0};
   if (terms_.open_minutes == 0) {
-    time = draw(terms_.open);
+    time = draw(terms_.open, one.random);
   } else {
     do time += minutes{1};
-    while (!engine_.random().one_in(static_cast<std::uint64_t>(terms_.open_minutes)));
+    while (!one.random.one_in(static_cast<std::uint64_t>(terms_.open_minutes)));
   }
   engine_.after(time, [this, zone] { shut(zone); });
 }
 
 void Zones::shut(int zone) {
-  zones_[static_cast<std::size_t>(zone)] = {false, engine_.elapsed()};
+  Zone& one = zones_[static_cast<std::size_t>(zone)];
+  one.is_open = false;
+  one.since = engine_.elapsed();
   ++shut_count_;
   engine_.trace("zone " + std::to_string(zone) + " has no spot machines any more");
   if (on_shut) on_shut(zone);
-  engine_.after(draw(terms_.shut), [this, zone] { open(zone); });
+  engine_.after(draw(terms_.shut, one.random), [this, zone] { open(zone); });
 }
 
 int Zones::best() const {

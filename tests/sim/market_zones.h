@@ -30,7 +30,8 @@ std::string market_names();
 class Zones {
  public:
   static constexpr int kZones = 3;
-  Zones(Engine& engine, const MarketTerms& terms) : engine_(engine), terms_(terms) {}
+  // The same seed is the same market, whoever buys in it.
+  Zones(Engine& engine, const MarketTerms& terms, std::uint64_t seed);
   void begin();  // all of them are open
   // The zone that has been open for longest, as a pool with most room is; -1: all are shut.
   int best() const;
@@ -41,10 +42,11 @@ class Zones {
   struct Zone {
     bool is_open = true;
     milliseconds since{0};
+    Random random{0};
   };
   void open(int zone);
   void shut(int zone);
-  milliseconds draw(const Spells& spells);
+  static milliseconds draw(const Spells& spells, Random& random);
 
   Engine& engine_;
   const MarketTerms& terms_;
