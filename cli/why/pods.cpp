@@ -94,12 +94,14 @@ Answer from_unschedulable(const JobSnapshot& snapshot, const Workers& pending, s
     because += "; " + count_text(static_cast<std::int64_t>(others), "worker") +
                " hold their places and wait";
   // A rule of ours stands in its affinity beside the template's.
-  const bool is_never_on_spot = snapshot.job.spec.capacity &&
-                                !api::may_be_on_spot(snapshot.job, pending.front()->slot) &&
-                                contains(message, "affinity");
+  const bool is_never_on_spot =
+      snapshot.job.spec.capacity && !api::may_be_on_spot(snapshot.job, pending.front()->slot) &&
+      (contains(message, "affinity") || contains(message, "untolerated taint"));
   if (is_never_on_spot)
-    return {because + "; spec.capacity keeps it from spot nodes",
-            "add on-demand nodes, or change spec.capacity: " + edit_template(snapshot)};
+    return {
+        because + "; spec.capacity keeps it from spot nodes",
+        "add on-demand nodes, or change spec.capacity and then delete this pod: the next one is "
+        "made by it"};
   return {because, next_for_unschedulable(snapshot, message)};
 }
 

@@ -22,8 +22,10 @@ int spot_places(const Pass& pass) {
 }
 
 // A large gang loses some all the time; half of it at once, or a small one over and over, is
-// another thing.
+// another thing. Where each loss rebuilds the gang the few are too many, and of the others that go
+// with them nobody hears any more.
 std::size_t lost_that_suffice(const Pass& pass) {
+  if (!has_successors(pass)) return kLostMin;
   return static_cast<std::size_t>(std::clamp(spot_places(pass) / 2, kLostMin, kLostMax));
 }
 
@@ -54,7 +56,10 @@ void avoid_spot(Pass& pass) {
 void count_spot_losses(Pass& pass, const Loss& loss) {
   CapacityStatus& status = pass.next.capacity;
   if (status.is_spot_avoided || is_mutant(Mutant::kI41SpotForEver)) return;
-  const bool is_old = status.lost_since && pass.now >= *status.lost_since + pass.policy.spot_window;
+  // A clock that was set back makes no window longer.
+  const bool is_old =
+      status.lost_since &&
+      (pass.now >= *status.lost_since + pass.policy.spot_window || pass.now < *status.lost_since);
   bool has_new = false;
   for (const std::string& pod : loss.taken) {
     const auto identity = parse_pod_name(pass.job.meta.name, pod);
@@ -76,7 +81,8 @@ void return_to_spot(Pass& pass) {
     return;
   }
   if (!status.is_spot_avoided || !status.until) return;
-  if (pass.now_exact < *status.until) return pass.wake(*status.until);
+  const bool is_far = *status.until > pass.now_exact + pass.policy.spot_avoided_max;
+  if (pass.now_exact < *status.until && !is_far) return pass.wake(*status.until);
   status.is_spot_avoided = false;
   pass.is_status_due = true;
   pass.emit(false, "SpotReturned", "pods that are made may go to spot nodes again",

@@ -23,5 +23,5 @@ app.kubernetes.io/component: operator
 
 {{/* By what nodes are known as spot: the rows of spot.json, and the user's own. */}}
 {{- define "pawl.spot" -}}
-{{- concat (.Files.Get "spot.json" | fromJsonArray) .Values.capacity.extraSpotLabels | toJson -}}
+{{- concat (.Files.Get "spot.json" | fromJsonArray) ((.Values.capacity).extraSpotLabels | default list) | toJson -}}
 {{- end }}

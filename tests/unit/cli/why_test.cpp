@@ -346,7 +346,7 @@ const std::vector<Case> kCases = {
        f.job.spec.capacity = api::Capacity{};
        leave_unscheduled(f, "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity");
      },
-     "spec.capacity keeps it from spot nodes", "add on-demand nodes, or change spec.capacity"},
+     "spec.capacity keeps it from spot nodes", "change spec.capacity and then delete this pod"},
     {"running without a word",
      [](auto& f) {
        run(f);

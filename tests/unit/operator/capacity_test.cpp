@@ -190,6 +190,32 @@ TEST_CASE("capacity: of a large gang half has to go", "[core][I41]") {
   CHECK(capacity_of(world).is_spot_avoided);
 }
 
+TEST_CASE("capacity: where each loss rebuilds the gang three suffice, of whatever size",
+          "[core][I41]") {
+  World world = on_spot(12, 0);
+  world.set_spec([](api::TrainingJobSpec& spec) { spec.strategy = api::Strategy::kRecreateAll; });
+  world.settle();
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(capacity_of(world).is_spot_avoided);
+    api::PodView& pod = world.pod(i);
+    pod.phase = api::PodPhase::kFailed;
+    pod.has_disruption_target = true;
+    pod.disruption_reason = "DeletionByTaintManager";
+    world.settle(seconds{60});
+  }
+  CHECK(capacity_of(world).is_spot_avoided);
+  CHECK(world.job.status.restarts.counted == 0);
+}
+
+TEST_CASE("capacity: a clock that was set back keeps nobody from spot", "[core][I41]") {
+  World world = on_spot(3, 0);
+  for (int slot = 0; slot < 3; ++slot) take(world, slot);
+  REQUIRE(capacity_of(world).is_spot_avoided);
+  world.now -= std::chrono::hours{5};
+  world.settle();
+  CHECK_FALSE(capacity_of(world).is_spot_avoided);
+}
+
 TEST_CASE("capacity: without spec.capacity, and after a resume, all is forgotten", "[core][I41]") {
   World world = on_spot(3, 0);
   for (int slot = 0; slot < 3; ++slot) take(world, slot);
