@@ -149,8 +149,7 @@ class Gang {
   // gang_apart.cpp
   void note_unreached(const Joiner& joiner, const Broken& broken);
   void forget_apart();
-  bool is_apart(const Apart& pair, const std::string& uid) const;  // and both are there
-  std::size_t apart_from(const Joiner& joiner) const;              // so many members
+  bool is_apart(const Apart& pair) const;
   std::string apart_text(const Joiner& joiner) const;
   bool parts();  // true: from a member that others do not reach
 

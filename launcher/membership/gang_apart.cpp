@@ -15,11 +15,16 @@ constexpr int kTimesMax = 1;  // that they may break a generation
 
 }  // namespace
 
-// A launcher that is lost explains by itself why its processes are not reached.
+// A launcher that is lost explains by itself why its processes are not reached; so does one that
+// has come in its place meanwhile.
 void Gang::note_unreached(const Joiner& joiner, const Broken& broken) {
+  const auto& listed = ctx_.record->status.members;
+  const auto accused =
+      std::ranges::find(listed, broken.unreached_rank / ctx_.id.processes, &api::Member::rank);
+  if (!ctx_.keeps_processes() || accused == listed.end()) return;
   const auto other = std::ranges::find_if(
-      members_, [&](PeerId peer) { return owns_rank(joiners_.at(peer), broken.unreached_rank); });
-  if (!ctx_.keeps_processes() || other == members_.end()) return;
+      members_, [&](PeerId peer) { return joiners_.at(peer).join.self == accused->ref; });
+  if (other == members_.end()) return;
   const Joiner& unreached = joiners_.at(*other);
   const std::string &mine = joiner.join.self.uid, &theirs = unreached.join.self.uid;
   if (unreached.is_lost || mine == theirs) return;
@@ -44,15 +49,15 @@ void Gang::forget_apart() {
   std::erase_if(parted_, is_gone);
 }
 
-bool Gang::is_apart(const Apart& pair, const std::string& uid) const {
-  const bool is_named = pair.first == uid || pair.second == uid;
-  return is_named && pair.times > kTimesMax && is_heard(pair.first) && is_heard(pair.second);
-}
-
-std::size_t Gang::apart_from(const Joiner& joiner) const {
-  const auto count = std::ranges::count_if(
-      apart_, [&](const Apart& one) { return is_apart(one, joiner.join.self.uid); });
-  return static_cast<std::size_t>(count);
+// Both are there, and would be in the next generation.
+bool Gang::is_apart(const Apart& pair) const {
+  const auto stays = [this](const std::string& uid) {
+    return std::ranges::any_of(members_, [&](PeerId peer) {
+      const Joiner& joiner = joiners_.at(peer);
+      return joiner.join.self.uid == uid && !joiner.is_lost && !joiner.is_leaving;
+    });
+  };
+  return pair.times > kTimesMax && stays(pair.first) && stays(pair.second);
 }
 
 // Of one that is parted from.
@@ -67,26 +72,37 @@ std::string Gang::apart_text(const Joiner& joiner) const {
          " do not reach each other";
 }
 
-// All are parked. What it holds the others hold too, or none is parted from.
+// All are parked. Two have broken two generations: of them goes who was named most often, else who
+// came last. What it holds another one has to hold, too.
 bool Gang::parts() {
-  if (apart_.empty() || !ctx_.record->spec.has_successors || ctx_.record->spec.is_stopping)
+  const auto pair =
+      std::ranges::find_if(apart_, [this](const Apart& one) { return is_apart(one); });
+  const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  if (pair == apart_.end() || !spec.has_successors || spec.is_stopping || !writer_.is_free())
     return false;
+  const auto named = [this](const Joiner& joiner) {
+    const std::string& uid = joiner.join.self.uid;
+    const auto times = std::ranges::count_if(
+        apart_, [&](const Apart& one) { return one.first == uid || one.second == uid; });
+    return std::tuple(times, joiner.is_new, joiner.member_rank);
+  };
   Joiner* chosen = nullptr;
   PeerId place = kSelfPeer;
-  const auto rank_of = [this](const Joiner& joiner) {
-    return std::tuple(apart_from(joiner), joiner.member_rank);
-  };
   for (const PeerId peer : members_) {
     Joiner& joiner = joiners_.at(peer);
-    const bool can_go = peer != kSelfPeer && apart_from(joiner) > 0 && !joiner.is_leaving &&
-                        is_held_by_others(joiner, true);
-    if (!can_go || (chosen != nullptr && rank_of(joiner) < rank_of(*chosen))) continue;
+    const std::string& uid = joiner.join.self.uid;
+    const bool is_one = uid == pair->first || uid == pair->second;
+    if (!is_one || peer == kSelfPeer || !is_held_by_others(joiner, true)) continue;
+    if (chosen != nullptr && named(joiner) < named(*chosen)) continue;
     chosen = &joiner;
     place = peer;
   }
   if (chosen == nullptr) return false;
   ctx_.note("member_parted", chosen->join.pod + ", slot " + std::to_string(chosen->join.slot),
             true);
+  proposal_.reset();  // was of another one
+  // Each member leaves once: such changes without a step between them have an end.
+  if (!std::exchange(has_left_out_, true)) reforms_ = std::max(reforms_ - 1, 0);
   parted_.insert(chosen->join.self.uid);
   // It is heard on, and hears; its place is empty.
   Joiner gone = *chosen;

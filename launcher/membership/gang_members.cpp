@@ -225,7 +225,7 @@ bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
   bool is_held = false;
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
-    if (joiner.is_lost || joiner.is_leaving) continue;
+    if (&joiner == &leaving || joiner.is_lost || joiner.is_leaving) continue;
     if (!with_unwanted && !is_wanted(joiner)) continue;
     if (!joiner.parked) return false;
     is_held = is_held || newest(joiner) >= newest(leaving);
@@ -237,9 +237,14 @@ bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
 
 bool Gang::is_awaited(const Joiner& joiner) { return joiner.is_lost && !joiner.is_finished; }
 
-// The operator has given their place to another pod: what they hold is void.
+// The operator has given their place to another pod: what they hold is void. A launcher that was
+// parted from hears nothing else of it.
 void Gang::drop_replaced() {
   if (ctx_.record->spec.attempt != ctx_.id.attempt) return;
+  for (const auto& [peer, joiner] : joiners_) {
+    if (joiner.is_parted && !joiner.is_lost && ctx_.find_pod(joiner.join.self.uid) == nullptr)
+      ctx_.act(HangUp{peer});
+  }
   for (const PeerId peer : members_) {
     const Joiner& joiner = joiners_.at(peer);
     if (joiner.is_lost || ctx_.find_pod(joiner.join.self.uid) != nullptr) continue;

@@ -57,8 +57,7 @@ struct Patience {
 };
 
 Status wait_for(int fd, short events, const Patience& patience) {
-  const auto left =
-      std::chrono::duration_cast<milliseconds>(patience.deadline - RealClock{}.steady_now());
+  const auto left = std::chrono::ceil<milliseconds>(patience.deadline - RealClock{}.steady_now());
   std::array<pollfd, 2> waiting{pollfd{fd, events, 0}, pollfd{patience.abort_fd, POLLIN, 0}};
   const int ready = left.count() <= 0
                         ? 0
@@ -138,12 +137,12 @@ Introduction introduction_of(const RingOptions& options, int from) {
 }
 
 // A machine accepts a connection by itself, or refuses it, whatever its process does: one that does
-// neither is not reached.
+// neither is not reached. A new pod's network may be a moment late.
 Result<os::Fd> dial(const RingOptions& options, int rank) {
   const std::string& peer = options.peers[static_cast<std::size_t>(rank)];
   PAWL_TRY(address, os::split_host_port(peer));
   PAWL_TRY(fd, os::start_connect_tcp(address.first, address.second));
-  const auto limit = std::min(options.connect_deadline, options.silence_max);
+  const auto limit = std::min(options.connect_deadline, 2 * options.silence_max);
   const Patience patience{RealClock{}.steady_now() + limit, options.abort_fd};
   const auto is_decided = [&fd] {
     pollfd waiting{fd.get(), POLLOUT, 0};
@@ -156,7 +155,11 @@ Result<os::Fd> dial(const RingOptions& options, int rank) {
     if (is_silent && options.on_unreached) options.on_unreached(rank);
     return tl::make_unexpected(waited.error());
   }
-  PAWL_TRY_VOID(os::connect_error(fd.get()));
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (is_unreached(error) && options.on_unreached) options.on_unreached(rank);
+  if (error != 0) return fail(Code::kUnavailable, os::errno_text(error));
   PAWL_TRY_VOID(os::set_nonblocking(fd.get(), false));
   return fd;
 }
@@ -276,6 +279,10 @@ Mac hmac_sha256(std::string_view key, std::string_view message) {
   Mac mac{};
   std::memcpy(mac.data(), digest.data(), mac.size());
   return mac;
+}
+
+bool is_unreached(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
 Result<Neighbours> connect_ring(const RingOptions& options, const os::Fd& listener) {

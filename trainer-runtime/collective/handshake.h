@@ -42,6 +42,9 @@ struct RingOptions {
   int abort_fd = -1;  // readable: whatever waits for another rank ends at once; -1: never
 };
 
+// Of a socket call: the kernel has given up the way to a machine.
+bool is_unreached(int error);
+
 struct Neighbours {
   os::Fd to_next, from_previous;
 };

@@ -99,8 +99,7 @@ tl::unexpected<Error> Link::lost(int peer, const std::string& what) {
 
 // Of a socket call. Where the kernel has given up, it is the way to the machine that fails.
 tl::unexpected<Error> Link::lost_by(int error, int peer) {
-  const bool is_unreached = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
-  if (is_unreached && options_.on_unreached) options_.on_unreached(peer);
+  if (is_unreached(error) && options_.on_unreached) options_.on_unreached(peer);
   return lost(peer, "connection lost (" + os::errno_text(error) + ")");
 }
 
@@ -237,6 +236,7 @@ Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
   Receiving receiving{sending.frame, {}, incoming};
   receiving.expected.length = incoming.into.size();
   const SteadyPoint deadline = RealClock{}.steady_now() + options_.call_deadline;
+  next_silent_since_.reset();
   while (!sending.is_done() || !receiving.is_done()) {
     if (is_aborted_.load()) {
       const std::lock_guard lock(cause_mutex_);

@@ -131,3 +131,43 @@ TEST_CASE("apart: a launcher that is lost explains why its processes are not rea
   CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK(world.status().failures[0].message.find("reach") == std::string::npos);
 }
+
+TEST_CASE("apart: whoever alone holds the state stays", "[launcher]") {
+  GangWorld world = GangWorld::training(3, 2);
+  world.exit_process(0, 137, 9);
+  world.exit_process(1, 137, 9);
+  world.park(2, 10);
+  world.come_up(0);
+  world.come_up(1);
+  world.pass(100ms);
+  REQUIRE(world.status().generation == 2);
+  const auto break_up = [&](std::int64_t generation) {
+    // Nobody was fed yet.
+    world.say(1, channel::Parked{0, 0, "no answer", 2});
+    world.pass(100ms);
+    world.say(0, channel::Parked{0, 0, ""});
+    world.say(2, channel::Parked{1, 10, ""});
+    world.pass(100ms);
+    REQUIRE(world.status().generation == generation + 1);
+  };
+  break_up(2);
+  break_up(3);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2"});
+  CHECK(world.status().start_step == 10);
+  CHECK(world.welcome(0).source_rank == 1);
+}
+
+TEST_CASE("apart: whom two name goes, though another one has a higher rank", "[launcher]") {
+  GangWorld world = GangWorld::training(4, 2);
+  const auto break_up = [&](std::size_t node, int unreached, std::int64_t generation) {
+    world.say(node, channel::Parked{generation, 10, "no answer", unreached});
+    world.pass(100ms);
+    world.park_asked(10, generation);
+    world.pass(100ms);
+  };
+  break_up(3, 2, 1);
+  break_up(1, 2, 2);
+  REQUIRE(world.members().size() == 4);
+  break_up(3, 2, 3);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1", "uid-3"});
+}
