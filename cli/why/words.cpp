@@ -51,6 +51,9 @@ std::string advice(const JobSnapshot& snapshot, const api::Failure& failure) {
   if (why == cause::kNodeLost) return "nothing: a new worker takes the place of the lost one";
   if (why == cause::kInterrupted)
     return "nothing: its machine was taken away, and a worker elsewhere takes its place";
+  if (why == cause::kUnreached)
+    return "see what is between the nodes of the two; the job avoids this one for a while, and a "
+           "worker elsewhere takes the place";
   if (why == cause::kGpuFault)
     return "drain the node and reset or replace its GPU; the job avoids it for a while, and a "
            "worker elsewhere takes the place";

@@ -106,6 +106,8 @@ inline constexpr char kCauseInterrupted[] = "Interrupted";
 inline constexpr char kCauseGpuFault[] = "GpuFault";  // a GPU of it has failed, or is found bad
 // … of a worker that held up its gang there.
 inline constexpr char kCauseStraggler[] = "Straggler";
+// Of a member that its gang goes on without: its processes and another's do not reach each other.
+inline constexpr char kCauseUnreached[] = "Unreached";
 inline constexpr int kExcludedNodesMax = 32;
 
 // Names of a job's children: the ServiceAccount, Role, RoleBinding and PodDisruptionBudget are

@@ -95,7 +95,9 @@ bool is_only_avoided(const ExcludedNode& node) {
 void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now, json& pod_spec) {
   json excluded = json::array(), avoided = json::array();
   for (const ExcludedNode& node : job.status.excluded_nodes) {
-    const bool is_over = node.cause == kCauseGpuFault && node.until && now && *now >= *node.until;
+    // The operator itself removes one whose machine does not go after all.
+    const bool is_in_quarantine = node.until && node.cause != kCauseInterrupted;
+    const bool is_over = is_in_quarantine && now && *now >= *node.until;
     if (is_over) continue;
     (is_only_avoided(node) ? avoided : excluded).push_back(not_in(node.name));
   }

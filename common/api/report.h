@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "common/api/contract.h"
 #include "common/base/clock.h"
 
 namespace pawl::api {
@@ -46,7 +47,7 @@ struct Failure {
   std::string pod, node;
   std::string pod_uid;
   std::optional<int> exit_code, signal;
-  // Error, Signal, OOM, Hang, GpuFault, Interrupted, Evicted, NodeLost, Victim, Unknown
+  // Error, Signal, OOM, Hang, GpuFault, Interrupted, Evicted, NodeLost, Victim, Unreached, Unknown
   std::string cause;
   std::string message;
   std::string log_tail;
@@ -56,9 +57,10 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
-// Nothing is known but that a launcher is not heard.
+// Nothing is known but that a launcher is not heard, or not reached by all others.
 inline bool is_silence(const Failure& failure) {
-  return failure.cause == "Unknown" && !failure.exit_code && !failure.signal;
+  const bool has_no_reason = failure.cause == "Unknown" || failure.cause == kCauseUnreached;
+  return has_no_reason && !failure.exit_code && !failure.signal;
 }
 
 }  // namespace pawl::api

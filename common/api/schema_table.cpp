@@ -136,10 +136,10 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "values":{"type":"array","minItems":1,"maxItems":255,"x-kubernetes-list-type":"atomic","items":{"type":"integer",
 "format":"int32","minimum":1,"maximum":255}}}},"onCauses":{"type":"array","minItems":1,"maxItems":16,"x-kubernetes-list-type":"atomic",
 "items":{"type":"string","enum":["Error","Signal","OOM","Hang","Fatal","Retry","Unknown","Deleted","Evicted",
-"GpuFault","Interrupted","NodeLost","NodeRefused","Preempted","Straggler"]}}}}}}},"successPolicy":{"type":"string",
-"enum":["AllRanks","Rank0"],"default":"AllRanks"},"hostnames":{"type":"boolean","default":false},"deadlines":{
-"type":"object","default":{},"properties":{"activeSeconds":{"type":"integer","format":"int64","minimum":1,
-"maximum":315360000},"startSeconds":{"type":"integer","format":"int64","minimum":1,"maximum":315360000},
+"GpuFault","Interrupted","NodeLost","NodeRefused","Preempted","Straggler","Unreached"]}}}}}}},"successPolicy":{
+"type":"string","enum":["AllRanks","Rank0"],"default":"AllRanks"},"hostnames":{"type":"boolean","default":false},
+"deadlines":{"type":"object","default":{},"properties":{"activeSeconds":{"type":"integer","format":"int64",
+"minimum":1,"maximum":315360000},"startSeconds":{"type":"integer","format":"int64","minimum":1,"maximum":315360000},
 "progressSeconds":{"type":"integer","format":"int64","minimum":30,"maximum":315360000}}},"cleanPodPolicy":{
 "type":"string","enum":["Running","All","None"],"default":"Running"},"checkpoint":{"type":"object","required":[
 "uri"],"properties":{"uri":{"type":"string","maxLength":1024,"pattern":"^file:///[^?#]*$"},"everySeconds":{

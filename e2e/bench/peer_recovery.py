@@ -1,6 +1,7 @@
 """The part of recovery.py that measures a PyTorch script, under torchrun, under torchft, and under `pawl run`."""
 
 import contextlib
+import json
 import statistics
 import tempfile
 import time
@@ -94,6 +95,7 @@ def measure(python, text, rounds, is_torchft_alone):
     if not python:
         return nothing("PyTorch is not installed, set PAWL_TORCH_PYTHON")
     result = {} if is_torchft_alone else torch_keys(python, text, rounds)
+    print("torchrun", json.dumps(result), flush=True)
     if torchft_recovery.has_torchft(python):
         return result | torchft_keys(python, text, rounds)
     return {**nothing("torchft is not installed beside PyTorch: docs/benchmarks.md says how"), **result}

@@ -40,7 +40,7 @@ class Script:
                   "seed": 1}
         self.config = pathlib.Path(folder) / "config.json"
         self.config.write_text(json.dumps(config))
-        self.output = open(f"{folder}/output", "w+")
+        self.output = open(f"{folder}/output", "a+")  # several programs write to it
 
     def warm_up(self):
         try:

@@ -109,7 +109,7 @@ class Gang {
   bool is_unproven(const Joiner& joiner) const;
   void leave_out();
   void leave_out(PeerId peer);
-  void tell_silence(Joiner& joiner, const std::string& why);
+  void tell_silence(Joiner& joiner, const std::string& why, const char* cause = "Unknown");
   bool tell_strayed();
   void note_flap(const std::string& node, int weight);
   bool is_held_back(const Joiner& joiner) const;

@@ -1,7 +1,8 @@
 // Members whose launchers the leader hears, and whose processes do not reach each other (design §5,
 // rule 9): a way between two machines is cut that nobody else needs. Once may be chance, and the
 // same members try again. Where the same two break the next generation too, one of them makes room
-// for another pod: of those that most others do not reach, the one with the highest rank.
+// for another pod: who is named most often, then who came last, then who has the higher rank. Never
+// the leader, nor who alone holds the newest state.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -114,7 +115,7 @@ bool Gang::parts() {
   mark_lost(gone);
   gone.rejoin_by = ctx_.now.steady;  // it had its time
   Joiner& left = joiners_[vacant] = std::move(gone);
-  tell_silence(left, apart_text(left));
+  tell_silence(left, apart_text(left), api::kCauseUnreached);
   return true;
 }
 

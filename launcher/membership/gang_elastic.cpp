@@ -124,11 +124,11 @@ void Gang::leave_out(PeerId peer) {
   joiner.prepared_at = ctx_.now.steady;
 }
 
-void Gang::tell_silence(Joiner& joiner, const std::string& why) {
+void Gang::tell_silence(Joiner& joiner, const std::string& why, const char* cause) {
   const bool is_replaced = ctx_.find_pod(joiner.join.self.uid) == nullptr;
   if (!is_wanted(joiner) || joiner.is_leaving || joiner.has_left) return;
   if (!std::exchange(joiner.is_told, true) && !is_replaced)
-    remember(failure_of(joiner, {.cause = "Unknown", .message = why}));
+    remember(failure_of(joiner, {.cause = cause, .message = why}));
 }
 
 // Whoever was to come in, and is not heard any more: true if the record has to say so.

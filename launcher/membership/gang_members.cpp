@@ -272,6 +272,10 @@ void Gang::take_over() {
     joiners_[place] = std::move(joiner);
     members_.push_back(place);
   }
+  for (const api::Failure& failure : status.failures) {
+    if (failure.cause == api::kCauseUnreached && failure.attempt == ctx_.id.attempt)
+      parted_.insert(failure.pod_uid);
+  }
   generation_ = status.generation;
   stage_ = Stage::kReforming;
   reforms_ = 1;

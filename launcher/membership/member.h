@@ -109,6 +109,7 @@ class Member {
   void tell_victim(const std::string& why);
   void tell_left(const char* cause, const std::string& why);
   void fail_own(const ProcessExited& exited);
+  bool is_of_end(const ProcessExited& exited) const;
   void set_ready(bool is_ready);
   int rank_of(int local_rank) const;
   bool is_native() const { return ctx_.keeps_processes(); }
@@ -139,6 +140,7 @@ class Member {
   std::string interruption_;             // why, where it is the machine that goes
   std::optional<int> exit_code_;         // set: stopping
   bool has_own_failure_ = false, is_through_ = false;
+  bool is_program_blamed_ = false;      // … by the leader, which ended the gang for it
   bool is_ready_ = false;               // as SetReady said last
   std::optional<SteadyPoint> term_at_;  // when saving processes are told to end
   SteadyPoint stop_deadline_{};         // storage that hangs does not hold the pod for ever

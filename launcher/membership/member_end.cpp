@@ -18,7 +18,16 @@ void Member::on_process_exited(const ProcessExited& exited) {
   process.exit_code = exited.exit_code;
   // Told to make room for the next generation, it may well say that with 0; it has not finished.
   if (!is_native() && exited.was_told && !is_stopping()) process.exit_code.reset();
-  if (exited.exit_code != 0 && !exited.was_told) fail_own(exited);
+  if (exited.exit_code != 0 && !exited.was_told && !is_of_end(exited)) fail_own(exited);
+}
+
+// A gang that ends, and not for its programs, has been told so, and this launcher has written it
+// down: what a foreign program makes of the loss of its peers before the signal reaches it is no
+// failure of it.
+bool Member::is_of_end(const ProcessExited& exited) const {
+  const bool is_judged = !is_native() && is_stopping() && !has_own_failure_ && !is_program_blamed_;
+  return is_judged && exited.exit_code != api::kExitFatal && !exited.is_out_of_memory &&
+         !was_killed(failure_of(exited));
 }
 
 api::Failure Member::failure_of(const ProcessExited& exited) const {
@@ -81,7 +90,8 @@ void Member::on_stop_gang(const StopGang& stop) {
     case StopReason::kStale:
       return begin_stop(api::kExitRetry, false, stop.why);
     case StopReason::kFailed:
-      if (!stop.is_program_blamed) forget_own_loss();
+      is_program_blamed_ = stop.is_program_blamed;
+      if (!is_program_blamed_) forget_own_loss();
       return end_as_victim(stop.why);
   }
 }

@@ -28,9 +28,10 @@ bool is_free_cause(const std::string& name) {
 // A termination message is the pod's own text: a word that nobody knows must not become a key of
 // restarts.byCause, which is bounded.
 void use_known_cause(Failure& failure) {
-  constexpr std::array kLaunchers{
-      cause::kError,  cause::kSignal,  cause::kOutOfMemory, cause::kEvicted,     cause::kNodeLost,
-      cause::kVictim, cause::kUnknown, cause::kHang,        cause::kInterrupted, cause::kGpuFault};
+  constexpr std::array kLaunchers{cause::kError,    cause::kSignal,   cause::kOutOfMemory,
+                                  cause::kEvicted,  cause::kNodeLost, cause::kVictim,
+                                  cause::kUnknown,  cause::kHang,     cause::kInterrupted,
+                                  cause::kGpuFault, cause::kUnreached};
   const bool is_known =
       std::ranges::any_of(kLaunchers, [&](const char* known) { return failure.cause == known; });
   if (!failure.cause.empty() && !is_known) failure.cause = cause::kUnknown;

@@ -58,7 +58,7 @@ void merge_report(const Pass& pass, std::vector<Evidence>& all) {
     if (evidence.failure.log_tail.empty()) evidence.failure.log_tail = reported->failure.log_tail;
     if (!evidence.failure.time) evidence.failure.time = reported->failure.time;
     // What a pod says of its own end counts more than that its launcher fell silent.
-    if (!evidence.is_victim || reported->failure.cause == cause::kUnknown) return;
+    if (!evidence.is_victim || is_silence(reported->failure)) return;
   }
   all.push_back(std::move(*reported));
 }
@@ -83,6 +83,7 @@ bool is_only_silent(const Pass& pass, const Failure& failure) {
 // As spot machines are, whoever says so; a machine that died says nothing.
 bool is_taken(const Evidence& evidence) {
   const std::string& why = evidence.failure.cause;
+  if (why == cause::kUnreached) return false;  // it is there
   return evidence.is_silence || why == cause::kInterrupted || why == cause::kNodeLost ||
          why == cause::kEvicted;
 }
@@ -165,11 +166,14 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
   loss.kind = is_silent ? LossKind::kDisruption : LossKind::kRetry;
   const bool is_going = signal_of(pass, loss.failure.node) != nullptr ||
                         left_node(pass, loss.failure.pod, loss.failure.node) != nullptr;
-  loss.failure.cause = !is_silent ? cause::kRetry
-                       : is_going ? cause::kInterrupted
-                                  : cause::kNodeLost;
+  const bool is_unreached = loss.failure.cause == cause::kUnreached;
+  loss.failure.cause = !is_silent     ? cause::kRetry
+                       : is_going     ? cause::kInterrupted
+                       : is_unreached ? cause::kUnreached
+                                      : cause::kNodeLost;
   // The gang's word for it, where its pod has none.
-  if (is_silent && std::ranges::find(loss.taken, loss.failure.pod) == loss.taken.end())
+  if (is_silent && !is_unreached &&
+      std::ranges::find(loss.taken, loss.failure.pod) == loss.taken.end())
     loss.taken.push_back(loss.failure.pod);
   return loss;
 }
@@ -196,6 +200,7 @@ std::string sentence(const Failure& failure) {
   if (why == cause::kInterrupted) return who + " left a machine that goes" + detail;
   if (why == cause::kStraggler) return who + " held up its gang" + detail;
   if (why == cause::kNodeRefused) return who + " was refused by its node" + detail;
+  if (why == cause::kUnreached) return who + " made room for another" + detail;
   if (why == cause::kGpuFault) return who + " has a broken GPU" + detail;
   if (failure.exit_code) {
     return who + " ended with exit code " + std::to_string(*failure.exit_code) + detail;

@@ -74,6 +74,8 @@ inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not ad
 inline constexpr const char* kInterrupted = api::kCauseInterrupted;
 // It held up its gang, and was told to leave its node.
 inline constexpr const char* kStraggler = api::kCauseStraggler;
+// Its gang goes on without it: its processes and another's do not reach each other.
+inline constexpr const char* kUnreached = api::kCauseUnreached;
 // Its machine's hardware failed, or was found bad before it began.
 inline constexpr const char* kGpuFault = api::kCauseGpuFault;
 inline constexpr char kRetry[] = "Retry";
@@ -83,6 +85,11 @@ inline constexpr char kHang[] = "Hang";
 inline constexpr char kResized[] = "Resized";  // spec.replicas changed
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status
+
+// A node is in quarantine after it (quarantine.cpp).
+inline bool is_for_a_while(const std::string& cause) {
+  return cause == kGpuFault || cause == kUnreached;
+}
 }  // namespace cause
 
 }  // namespace pawl::core

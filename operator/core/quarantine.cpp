@@ -1,6 +1,7 @@
-// Machines whose hardware has failed. They are avoided for a while that doubles with each worker
-// that fails there, and used again then: what was broken may have been mended, and a node that is
-// never used again costs more than one that fails once more. The memory of it ends with the list's.
+// Machines whose hardware has failed, or which others do not reach. They are avoided for a while
+// that doubles with each worker that fails there, and used again then: what was broken may have
+// been mended, and a node that is never used again costs more than one that fails once more. The
+// memory of it ends with the list's.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -29,7 +30,7 @@ seconds doubled(seconds first, std::size_t times, seconds most) {
 const ExcludedNode* quarantined(const Pass& pass, const std::string& node) {
   const auto& nodes = pass.job.status.excluded_nodes;
   const auto found = std::ranges::find(nodes, node, &ExcludedNode::name);
-  return found != nodes.end() && found->cause == cause::kGpuFault ? &*found : nullptr;
+  return found != nodes.end() && cause::is_for_a_while(found->cause) ? &*found : nullptr;
 }
 
 }  // namespace
@@ -46,10 +47,10 @@ void quarantine_node(Pass& pass, const Failure& failed) {
   if (failed.node.empty() || is_mutant(Mutant::kI40NodeForgotten)) return;
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   auto node = std::ranges::find(nodes, failed.node, &ExcludedNode::name);
-  ExcludedNode entry{.name = failed.node, .cause = cause::kGpuFault, .time = pass.now};
+  ExcludedNode entry{.name = failed.node, .cause = failed.cause, .time = pass.now};
   if (node != nodes.end()) {
     // It goes anyway, or is excluded for good.
-    if (node->cause != cause::kGpuFault || !node->until) return;
+    if (!cause::is_for_a_while(node->cause) || !node->until) return;
     if (std::ranges::find(node->pods, failed.pod) != node->pods.end()) return;  // told already
     // One that was well for as long as any quarantine lasts begins anew.
     if (pass.now < *node->until + kQuarantineMax) entry.pods = std::move(node->pods);
@@ -72,19 +73,19 @@ void quarantine_late(Pass& pass) {
     const PodView& pod = *worker.pod;
     const auto word = decode_termination(pod.termination_message);
     if (outcome_of(pod) != Outcome::kFailed || !word || word->cause != cause::kGpuFault) continue;
-    Failure failed{.pod = pod.meta.name, .node = pod.node};
+    Failure failed{.pod = pod.meta.name, .node = pod.node, .cause = cause::kGpuFault};
     failed.message = word->message;
     quarantine_node(pass, failed);
   }
 }
 
 bool is_in_quarantine(const Pass& pass, const Failure& failure) {
-  return failure.cause == cause::kGpuFault && quarantined(pass, failure.node) != nullptr;
+  return cause::is_for_a_while(failure.cause) && quarantined(pass, failure.node) != nullptr;
 }
 
 seconds backoff_in_quarantine(const Pass& pass, const Failure& failure) {
   const ExcludedNode* node = quarantined(pass, failure.node);
-  if (failure.cause != cause::kGpuFault || node == nullptr || node->pods.size() < 2)
+  if (!cause::is_for_a_while(failure.cause) || node == nullptr || node->pods.size() < 2)
     return seconds{0};
   return doubled(pass.policy.refused_backoff, node->pods.size() - 1, pass.policy.backoff_max);
 }

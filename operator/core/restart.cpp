@@ -72,7 +72,8 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
   if (why == cause::kNodeRefused || why == cause::kEvicted) return policy.refused_backoff;
   const bool is_disruption = why == cause::kDeleted || why == cause::kPreempted ||
                              why == cause::kNodeLost || why == cause::kInterrupted ||
-                             why == cause::kGpuFault || why == cause::kStraggler;
+                             why == cause::kGpuFault || why == cause::kStraggler ||
+                             why == cause::kUnreached;
   if (is_disruption) return std::chrono::seconds{0};
   std::chrono::seconds wait = policy.backoff_first;
   for (int i = 1; i < without_progress && wait < policy.backoff_max; ++i) wait *= 2;
@@ -154,6 +155,7 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
 }  // namespace
 
 void handle_loss(Pass& pass, const Loss& loss) {
+  if (loss.failure.cause == cause::kUnreached) quarantine_node(pass, loss.failure);
   if (loss.is_leaving) return wait_for_leaving(pass, loss);
   if (loss.wait_until) return wait_for_culprit(pass, loss);
   for (const Failure& left : loss.left) {

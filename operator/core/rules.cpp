@@ -76,13 +76,13 @@ bool has_successors(const Pass& pass) {
   // Kueue admits the pods of an attempt together, once.
   const bool is_queued = pass.job.meta.labels.contains(std::string(kKueuePrefix) + "queue-name");
   if (!is_in_place(pass) || is_queued) return false;
-  return std::ranges::all_of(std::array{cause::kDeleted, cause::kEvicted, cause::kPreempted,
-                                        cause::kNodeLost, cause::kNodeRefused, cause::kInterrupted},
-                             [&](const char* name) {
-                               const Loss loss{.kind = LossKind::kDisruption,
-                                               .failure = {.cause = name}};
-                               return judge(pass, loss).rule.empty();
-                             });
+  return std::ranges::all_of(
+      std::array{cause::kDeleted, cause::kEvicted, cause::kPreempted, cause::kNodeLost,
+                 cause::kNodeRefused, cause::kInterrupted, cause::kUnreached},
+      [&](const char* name) {
+        const Loss loss{.kind = LossKind::kDisruption, .failure = {.cause = name}};
+        return judge(pass, loss).rule.empty();
+      });
 }
 
 bool exclude_node(Pass& pass, const Failure& failure) {

@@ -107,7 +107,7 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
   if (!job || truth_.jobs[facts.job_uid].was_status_cut || knobs_.clock_step > 0) return;
   const TimePoint now = engine_.clock().now();
   for (const api::ExcludedNode& node : job->status.excluded_nodes) {
-    if (node.cause != core::cause::kGpuFault || !node.until || !node.time) continue;
+    if (!core::cause::is_for_a_while(node.cause) || !node.until || !node.time) continue;
     const std::string which = "pod " + text_at_pointer(pod, "/metadata/name") + " and node " +
                               node.name + " in quarantine";
     if (now > *node.time + kOnItsWay && now < *node.until && dislike(pod, node.name) == 0)

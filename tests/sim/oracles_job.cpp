@@ -271,17 +271,17 @@ void Oracles::i40_broken_node_is_avoided(const JobWrite& write) {
   const TrainingJobStatus& before = write.before.status;
   const TrainingJobStatus& after = write.after.status;
   const auto& failure = after.last_failure;
-  if (!failure || failure->cause != core::cause::kGpuFault || knobs_.prunes) return;
+  if (!failure || !core::cause::is_for_a_while(failure->cause) || knobs_.prunes) return;
   if (after.restarts.counted > before.restarts.counted)
-    fail("I40", "a broken GPU of node " + failure->node + " spends a restart");
+    fail("I40", failure->cause + " of node " + failure->node + " spends a restart");
   const bool is_new = !before.last_failure || before.last_failure->pod_uid != failure->pod_uid ||
                       before.last_failure->cause != failure->cause;
   if (!is_new || failure->node.empty()) return;
   const auto node = std::ranges::find(after.excluded_nodes, failure->node, &ExcludedNode::name);
   if (node == after.excluded_nodes.end())
-    return fail("I40", "node " + failure->node + " is broken, and is not avoided");
+    return fail("I40", "node " + failure->node + " has " + failure->cause + ", and is not avoided");
   constexpr std::chrono::hours kLongest{1};
-  if (node->cause == core::cause::kGpuFault &&
+  if (core::cause::is_for_a_while(node->cause) &&
       (!node->until || !node->time || *node->until - *node->time > kLongest))
     fail("I40", "node " + failure->node + " is in quarantine for too long");
 }

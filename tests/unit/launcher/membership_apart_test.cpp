@@ -55,6 +55,7 @@ TEST_CASE("apart: the second time a gang that may be smaller goes on without one
   CHECK(world.status().start_step == 10);
   REQUIRE(world.has_named("uid-2"));
   CHECK(api::is_silence(world.status().failures[0]));
+  CHECK(world.status().failures[0].cause == "Unreached");
   CHECK(world.status().failures[0].message ==
         "its processes and those of pod-1 do not reach each other");
   // It would only break the gang again.
@@ -130,6 +131,28 @@ TEST_CASE("apart: a launcher that is lost explains why its processes are not rea
   REQUIRE(world.status().generation == 3);
   CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
   CHECK(world.status().failures[0].message.find("reach") == std::string::npos);
+}
+
+TEST_CASE("apart: another leader knows who was parted from", "[launcher]") {
+  GangWorld world = GangWorld::training(4, 2);
+  const auto break_last_two = [&](std::int64_t generation) {
+    world.say(2, channel::Parked{generation, 10, "no answer", 3});
+    world.pass(100ms);
+    world.park_asked(10, generation);
+    world.pass(100ms);
+  };
+  break_last_two(1);
+  break_last_two(2);
+  REQUIRE(world.status().generation == 3);
+  REQUIRE(world.has_named("uid-3"));
+  world.kill_launcher(0);
+  world.pass(1s);
+  REQUIRE(world.leader() == 1);
+  world.park_asked(10, 3);
+  world.pass(2s);
+  REQUIRE(world.status().generation == 4);
+  CHECK(world.members() == std::vector<std::string>{"uid-1", "uid-2"});
+  CHECK(world.has_named("uid-3"));
 }
 
 TEST_CASE("apart: whoever alone holds the state stays", "[launcher]") {

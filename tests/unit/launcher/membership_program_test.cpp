@@ -158,3 +158,28 @@ TEST_CASE("foreign: a gang that ends with every loss blames no victim either", "
   }
   CHECK(world.status().generation == 1);
 }
+
+TEST_CASE("foreign: in a gang that ends because one is taken away, its peers fail for that alone",
+          "[launcher][I37]") {
+  GangWorld world = two_scripts();
+  world.edit_spec(
+      [](api::WorkerGroupSpec& spec) { spec.is_in_place = spec.has_successors = false; });
+  world.give(1, TerminationAsked{});  // its pod is deleted
+  world.pass(100ms);
+  REQUIRE(world.node(0).was_stopped);
+  SECTION("by a code, before the signal has reached it") {
+    world.give(0, ProcessExited{.exit_code = 1});
+    world.obey_stops(128 + SIGTERM);
+    world.pass(2s);
+    CHECK(world.status().failures.empty());
+    CHECK(world.node(0).exit_code == api::kExitRetry);
+    CHECK(world.node(0).terminations.back().cause == "Victim");
+  }
+  SECTION("what it says of every restart is heard") {
+    world.give(0, ProcessExited{.exit_code = api::kExitFatal});
+    world.obey_stops(128 + SIGTERM);
+    world.pass(2s);
+    REQUIRE(world.status().failures.size() == 1);
+    CHECK(world.status().failures[0].exit_code == api::kExitFatal);
+  }
+}

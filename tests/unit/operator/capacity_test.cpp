@@ -182,6 +182,15 @@ TEST_CASE("capacity: a silent machine counts where its gang is rebuilt, too", "[
   CHECK(capacity_of(world).lost_pods == std::vector{lost});
 }
 
+TEST_CASE("capacity: who is parted from is not taken", "[core][I41]") {
+  World world = on_spot(3, 0);
+  world.lose_touch(1);
+  world.group->status.failures.back().cause = "Unreached";
+  world.settle(seconds{60});
+  REQUIRE(world.job.status.last_failure->cause == "Unreached");
+  CHECK(capacity_of(world).lost_pods.empty());
+}
+
 TEST_CASE("capacity: of a large gang half has to go", "[core][I41]") {
   World world = on_spot(12, 0);
   for (int slot = 0; slot < 5; ++slot) take(world, slot);

@@ -1,5 +1,5 @@
-// Machines whose GPUs fail: their workers go elsewhere, nothing is counted, and the machine is
-// avoided for a while that doubles.
+// Machines whose GPUs fail, or which others do not reach: their workers go elsewhere, nothing is
+// counted, and the machine is avoided for a while that doubles.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -292,4 +292,24 @@ TEST_CASE("quarantine: a node that also goes is told to go", "[core][I40][I36]")
   CHECK(node->cause == "Interrupted");
   CHECK(world.pod(1).meta.name == "gpt-1-1-2");
   CHECK(world.broken.empty());
+}
+
+TEST_CASE("quarantine: the machine of one that another does not reach is avoided", "[core][I40]") {
+  World world = on_own_nodes();
+  world.lose_touch(1);
+  api::Failure& told = world.group->status.failures.back();
+  told.cause = "Unreached";
+  told.node = "node-1";
+  told.message = "its processes and those of gpt-1-2-0 do not reach each other";
+  world.settle(seconds{60});
+  CHECK(world.pod(1).meta.name == "gpt-1-1-1");
+  CHECK(world.job.status.restarts == api::Restarts{});
+  const auto& failure = world.job.status.last_failure;
+  REQUIRE(failure.has_value());
+  CHECK(failure->cause == "Unreached");
+  CHECK(core::sentence(*failure) ==
+        "rank 1 (pod gpt-1-1-0 on node node-1) made room for another: its processes and those of "
+        "gpt-1-2-0 do not reach each other");
+  CHECK(time_left(world, "node-1") == seconds{60});
+  CHECK(count_of(world, "NodeQuarantined") == 1);
 }
