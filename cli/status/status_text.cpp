@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "operator/core/failures.h"
+#include "operator/core/plan.h"
 
 namespace pawl::cli {
 namespace {
@@ -134,10 +135,15 @@ std::string capacity_text(const api::TrainingJob& job, TimePoint now) {
     return "avoided for another " + format_seconds(left.count()) + ", time " +
            std::to_string(capacity.times) + " in a row";
   }
-  std::string text = std::to_string(capacity.lost_pods.size()) + " workers taken";
-  if (capacity.lost_since) text += " since " + age_text(capacity.lost_since, now) + " ago";
-  if (capacity.until) text += "; was avoided until " + age_text(capacity.until, now) + " ago";
-  return text;
+  std::string text;
+  if (capacity.lost_since && now < *capacity.lost_since + core::Policy{}.spot_window) {
+    const std::size_t lost = capacity.lost_pods.size();
+    text = std::to_string(lost) + (lost == 1 ? " worker" : " workers") + " taken in the last " +
+           age_text(capacity.lost_since, now);
+  }
+  if (!capacity.until) return text;
+  const std::string until = "was avoided until " + age_text(capacity.until, now) + " ago";
+  return text.empty() ? until : text + "; " + until;
 }
 
 // What holds, and what should hold and does not.

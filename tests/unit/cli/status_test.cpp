@@ -128,3 +128,21 @@ TEST_CASE("status: a job that nobody has looked at has a page too", "[cli]") {
   restarts      0 of 6 counted, 0 free
 )");
 }
+
+TEST_CASE("status: spot machines that were taken are told as long as they count", "[cli][I41]") {
+  SnapshotFixture fixture;
+  const TimePoint now = fixture.now;
+  api::CapacityStatus& capacity = fixture.job.status.capacity;
+  const auto page_with = [&] { return status_page(fixture.snapshot()); };
+  capacity.lost_pods = {"gpt-1-1-0"};
+  capacity.lost_since = now - fixture.minutes(4);
+  CHECK(page_with().find("spot          1 worker taken in the last 4m00s\n") != std::string::npos);
+  capacity.lost_pods.emplace_back("gpt-1-2-0");
+  capacity.until = now - fixture.minutes(30);
+  CHECK(page_with().find("2 workers taken in the last 4m00s; was avoided until 30m00s ago\n") !=
+        std::string::npos);
+  capacity.lost_since = now - fixture.minutes(11);
+  CHECK(page_with().find("spot          was avoided until 30m00s ago\n") != std::string::npos);
+  capacity.until.reset();
+  CHECK(page_with().find("spot  ") == std::string::npos);
+}
