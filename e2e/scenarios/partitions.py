@@ -40,6 +40,7 @@ def other_than(node):
 
 def gang(namespace, name, least=None, replicas=3):
     """On both nodes. Its training takes longer than anything here; complete() ends that."""
+    until("both nodes take pods", lambda: not any(get("node", node)["spec"].get("taints") for node in NODES), timeout=120)
     job = running.start(name, namespace, steps=9000, replicas=replicas, least=least)
     assert all(pods_on(job, node) for node in NODES), kubectl("get", "pods", "-n", namespace, "-o", "wide")
     until("all are ready", lambda: job.status().get("ready") == f"{replicas}/{replicas}", timeout=60)

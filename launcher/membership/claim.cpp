@@ -41,6 +41,10 @@ void Claim::decide(const std::optional<SteadyPoint>& lost_since) {
   write_claim();
 }
 
+void Claim::stand(std::int64_t term) {
+  if (may_take_over() && writer_.is_free() && ctx_.record->status.term == term) write_claim();
+}
+
 void Claim::claim_first() {
   if (!writer_.is_free()) return;
   if (!claim_at_) {

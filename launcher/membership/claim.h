@@ -18,6 +18,8 @@ class Claim {
   // Called after every input: claims when it is time. `lost_since`: since when our member has been
   // without the leader, if it can go on under another one.
   void decide(const std::optional<SteadyPoint>& lost_since);
+  // The leader of this term does not reach the API server, and asks us to lead.
+  void stand(std::int64_t term);
   // Another leads in our stead: we stand no more until we are members of a newer generation.
   void on_deposed(std::int64_t generation) { deposed_in_ = generation; }
 

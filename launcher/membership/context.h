@@ -38,6 +38,12 @@ struct Timings {
   std::chrono::milliseconds claim_step{300};  // between the launchers that may claim
   // After the loss of the leader, for it to be heard again; then claim_step for each lower rank.
   std::chrono::milliseconds takeover_wait{500};
+  // Without an answer of the API server; then for it to be back for us, too, before a member that
+  // reaches it leads; and for that one to claim.
+  std::chrono::milliseconds api_away_max{2'000}, ask_api_every{1'000};
+  std::chrono::milliseconds api_retry_max{4'000}, stand_max{3'000};
+  // In which the leader before has read who leads, before its connection is closed.
+  std::chrono::milliseconds leads_wait{1'000};
   std::chrono::milliseconds redial_first{100}, redial_max{2000};
   std::chrono::milliseconds check_max{2'000};     // then it joins without NodeChecked
   std::chrono::milliseconds refused_max{30'000};  // how long a leader's refusal is retried

@@ -93,6 +93,8 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (stage_ != Stage::kReforming || parked->generation != generation_) return;
     if (!joiner.parked) joiner.parked_at = ctx_.now.steady;
     joiner.parked = *parked;
+  } else if (std::holds_alternative<HasApi>(message)) {
+    on_api_reached(joiner);
   } else if (std::holds_alternative<Finished>(message)) {
     joiner.is_finished = true;
   } else if (std::holds_alternative<Left>(message)) {

@@ -38,6 +38,10 @@ class Gang {
   // Another launcher leads now, or our slot has another pod: the members are left to it.
   void dissolve();
 
+  // gang_deputy.cpp: another member leads, as this one does not reach the API server.
+  bool is_deposed_by(PeerId peer, const api::WorkerGroup& group) const;
+  void follow(PeerId leader);  // tells the others who leads
+
   bool is_done() const { return stage_ == Stage::kDone; }
   bool lives() const { return stage_ == Stage::kRunning || stage_ == Stage::kReforming; }
 
@@ -153,6 +157,10 @@ class Gang {
   std::string apart_text(const Joiner& joiner) const;
   bool parts();  // true: from a member that others do not reach
 
+  // gang_deputy.cpp
+  void seek_deputy();
+  void on_api_reached(const Joiner& joiner);
+
   // gang_foreign.cpp
   void on_program_lost(const api::Failure& failure);
   void note_programs_start();
@@ -223,6 +231,7 @@ class Gang {
   std::vector<Apart> apart_;            // since they were last seen to make a step together
   std::set<std::string> parted_;        // UIDs that are not let in again
   PeerId vacancies_ = 0;
+  Deputy deputy_;
 
   CheckpointLedger ledger_;
   std::optional<Publishing> publishing_;

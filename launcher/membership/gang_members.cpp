@@ -138,6 +138,7 @@ void Gang::mark_lost(Joiner& joiner) {
 }
 
 void Gang::on_tick() {
+  seek_deputy();
   std::vector<PeerId> silent;
   for (auto& [peer, joiner] : joiners_) {
     if (peer == kSelfPeer || joiner.is_lost || joiner.has_left) continue;

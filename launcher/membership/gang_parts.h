@@ -45,6 +45,14 @@ struct Apart {                  // two members whose processes do not reach each
   std::int64_t generation = 0;  // the newest of them
 };
 
+struct Deputy {                     // who may lead in our stead, as we do not reach the API server
+  std::optional<PeerId> peer = {};  // it does
+  SteadyPoint since{};              // … or was told to stand
+  bool is_told = false;
+  std::size_t asked = 0;  // members, one after the other
+  SteadyPoint asked_at{};
+};
+
 struct Publishing {
   std::int64_t step = 0, generation = 0;
   std::uint64_t read_id = 0;

@@ -10,8 +10,13 @@ namespace pawl::membership {
 void LeaderLink::retarget() {
   const api::Leader* leader = ctx_.leader();
   if (leader == nullptr || (target_ && *target_ == *leader)) return;
-  if (step_ != Step::kIdle && target_ && target_->ref != ctx_.id.self)
+  if (step_ == Step::kJoined && target_->ref != ctx_.id.self && ctx_.is_leader()) {
+    // It may not be able to read that for itself.
+    send(Leads{*ctx_.record});
+    hang_up_at_ = ctx_.now.steady + ctx_.timings.leads_wait;
+  } else if (step_ != Step::kIdle && target_ && target_->ref != ctx_.id.self) {
     ctx_.act(HangUp{kLeaderPeer});
+  }
   target_ = *leader;
   step_ = Step::kIdle;
   failing_since_.reset();
@@ -26,6 +31,7 @@ void LeaderLink::dial() {
     join();
     return;
   }
+  hang_up_at_.reset();  // the new connection replaces that one
   step_ = Step::kDialing;
   ctx_.act(Dial{target_->address, target_->fingerprint});
 }
@@ -84,6 +90,10 @@ void LeaderLink::retry_later(const std::string& why) {
 }
 
 void LeaderLink::on_tick() {
+  if (hang_up_at_ && ctx_.now.steady >= *hang_up_at_) {
+    hang_up_at_.reset();
+    ctx_.act(HangUp{kLeaderPeer});
+  }
   if (dial_at_ && ctx_.now.steady >= *dial_at_ && target_) {
     is_refused_ = false;
     dial();

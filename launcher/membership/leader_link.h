@@ -53,6 +53,7 @@ class LeaderLink {
   std::optional<api::Leader> target_;
   std::optional<SteadyPoint> dial_at_, failing_since_;
   std::chrono::milliseconds backoff_{0};
+  std::optional<SteadyPoint> hang_up_at_;  // on the leader before us, which has to read who leads
   SteadyPoint last_heard_{}, last_sent_{};
   std::optional<std::string> loss_;
   std::string why_;

@@ -37,6 +37,7 @@ class Member {
 
   // Everything here is done: the code to exit with.
   std::optional<int> exit_code() const { return is_through_ ? exit_code_ : std::nullopt; }
+  void say_api_reached() { link_.send(HasApi{}); }
   bool is_stopping() const { return exit_code_.has_value(); }
   // Its machine was looked at, or nobody can: until then it neither joins nor leads.
   bool is_fit() const { return !check_by_.has_value(); }

@@ -43,6 +43,10 @@ void Membership::on(const RecordSeen& seen) {
       ctx_.record && is_older(seen.group.meta.resource_version, ctx_.record->meta.resource_version);
   if (!is_stale) ctx_.record = seen.group;
   writer_.on_record(seen.read_id);
+  if (asked_read_ && seen.read_id >= *asked_read_) {
+    asked_read_.reset();
+    member_.say_api_reached();
+  }
   if (is_stale && seen.read_id == 0) return;
   take_or_give_up_lead();
   if (gang_) gang_->on_record(seen.read_id);
@@ -58,8 +62,10 @@ void Membership::take_or_give_up_lead() {
   }
   if (!gang_) return;
   if (ctx_.leader() != nullptr && !ctx_.is_leader()) {
+    gang_->dissolve();
     give_up_lead("another launcher leads");
   } else if (gang_->lives() && ctx_.is_replaced()) {
+    gang_->dissolve();
     give_up_lead("another pod has this one's place");
   }
 }
@@ -67,7 +73,6 @@ void Membership::take_or_give_up_lead() {
 void Membership::give_up_lead(const std::string& why) {
   ctx_.note("lead_lost", why, true);
   claim_.on_deposed(ctx_.record->status.generation);
-  gang_->dissolve();
   gang_.reset();
   ctx_.to_own_gang.clear();
 }
@@ -86,9 +91,38 @@ void Membership::on(const PeerDown& down) {
   }
 }
 
+// What a leader says that does not reach the API server.
+void Membership::on_leader_said(const Message& message) {
+  if (ctx_.is_leader()) return;  // of the one before us
+  if (const auto* leads = std::get_if<Leads>(&message)) {
+    on_leads(kLeaderPeer, leads->group);
+  } else if (const auto* stand = std::get_if<Stand>(&message)) {
+    if (!member_.is_stopping()) claim_.stand(stand->term);
+  } else if (std::holds_alternative<AskApi>(message)) {
+    if (!asked_read_) asked_read_ = writer_.ask_for_record();
+  }
+  member_.on_message(message);
+}
+
+void Membership::on_leads(PeerId peer, const api::WorkerGroup& group) {
+  const bool is_newer =
+      ctx_.record && is_older(ctx_.record->meta.resource_version, group.meta.resource_version);
+  if (!is_newer || group.status.attempt != ctx_.id.attempt || !group.status.leader) return;
+  if (gang_ && !gang_->is_deposed_by(peer, group)) return;
+  ctx_.note("leader_told", "term " + std::to_string(group.status.term));
+  ctx_.record = group;
+  if (gang_) {
+    gang_->follow(peer);
+    give_up_lead("another launcher leads, which reaches the API server");
+  }
+  member_.on_record();
+}
+
 void Membership::on(const PeerSaid& said) {
   if (said.peer == kLeaderPeer) {
-    member_.on_message(said.message);
+    on_leader_said(said.message);
+  } else if (const auto* leads = std::get_if<Leads>(&said.message)) {
+    if (gang_) on_leads(said.peer, leads->group);
   } else if (gang_) {
     gang_->on_message(said.peer, said.message);
   } else if (std::holds_alternative<Join>(said.message)) {

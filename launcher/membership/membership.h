@@ -45,6 +45,8 @@ class Membership {
   void on(const NodeChecked& checked) { member_.on_node_checked(checked.fault); }
   void on(const NodeFault& fault) { member_.on_node_fault(fault.what); }
   void on(const Tick&);
+  void on_leader_said(const Message& message);
+  void on_leads(PeerId peer, const api::WorkerGroup& group);
   void settle();
   void take_or_give_up_lead();
   void give_up_lead(const std::string& why);
@@ -54,6 +56,7 @@ class Membership {
   Claim claim_;
   Member member_;
   std::unique_ptr<Gang> gang_;
+  std::optional<std::uint64_t> asked_read_;  // the leader wants to know whether it goes through
   bool has_left_ = false, is_gone_ = false;
 };
 

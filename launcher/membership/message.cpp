@@ -137,6 +137,10 @@ void fields(M& m, V&& visit) {
     visit("why", m.why);
   } else if constexpr (Is<M, Published>) {
     visit("step", m.step);
+  } else if constexpr (Is<M, Stand>) {
+    visit("term", m.term);
+  } else if constexpr (Is<M, Leads>) {
+    visit("group", m.group);
   }
 }
 
@@ -153,6 +157,10 @@ constexpr const char* name_of() {
   if constexpr (Is<M, Broken>) return "broken";
   if constexpr (Is<M, Parked>) return "parked";
   if constexpr (Is<M, Park>) return "park";
+  if constexpr (Is<M, HasApi>) return "has_api";
+  if constexpr (Is<M, AskApi>) return "ask_api";
+  if constexpr (Is<M, Stand>) return "stand";
+  if constexpr (Is<M, Leads>) return "leads";
   if constexpr (Is<M, Finished>) return "finished";
   if constexpr (Is<M, Left>) return "left";
   if constexpr (Is<M, Refused>) return "refused";

@@ -82,6 +82,7 @@ struct Parked {                 // answers Park; until the next commit it holds 
   bool has_rested = false;  // one has not, and will not in that generation
   bool is_writing = false;  // shards are on their way to storage; told again when they are there
 };
+struct HasApi {};    // the answer to AskApi: it has just read the record
 struct Finished {};  // all local processes exited 0, all their shards are reported
 struct Left {};      // after a StopGang: processes gone, shards reported, nothing more will come
 
@@ -114,17 +115,25 @@ struct Park {
   bool is_calm = false;         // nothing is broken: programs that are to end may save first
 };
 struct AskCheckpoint {};
+struct AskApi {};  // do you reach the API server? I do not
+struct Stand {     // claim the lead: I do not reach the API server, and you do
+  std::int64_t term = 0;
+};
 struct Published {
   std::int64_t step = 0;
 };
 struct Goodbye {};  // is_finished stands in the record
 
 // ---- both ways
+struct Leads {  // the record names another leader, by whom it was read; passed on by the one before
+  api::WorkerGroup group;
+};
 struct Heartbeat {};
 
-using Message = std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit,
-                             ProcessLost, Broken, Parked, Finished, Left, Refused, Commit, Peers,
-                             StopGang, Park, AskCheckpoint, Published, Goodbye, Heartbeat>;
+using Message =
+    std::variant<Join, Ready, Progress, ShardDone, ShardFailed, Leaving, Exit, ProcessLost, Broken,
+                 Parked, HasApi, Finished, Left, Refused, Commit, Peers, StopGang, Park,
+                 AskCheckpoint, AskApi, Stand, Published, Goodbye, Leads, Heartbeat>;
 
 std::string encode(const Message& message);
 // Invalid for text that is no message; NotFound for a type that this version does not know.

@@ -7,6 +7,7 @@ namespace pawl::membership {
 
 void RecordWriter::write(api::WorkerGroupStatus after) {
   in_flight_ = true;
+  if (!unheard_since_) unheard_since_ = ctx_.now.steady;
   ctx_.act(WriteStatus{ctx_.record->meta.resource_version, ctx_.record->status, std::move(after)});
 }
 
@@ -20,6 +21,7 @@ void RecordWriter::on_done(const WriteDone& done) {
   switch (done.outcome) {
     case WriteOutcome::kApplied:
       backoff_ = {};
+      unheard_since_.reset();
       return;
     case WriteOutcome::kUnclear:
       ctx_.note("status_write_unclear", done.why);
@@ -37,6 +39,7 @@ void RecordWriter::on_done(const WriteDone& done) {
 }
 
 void RecordWriter::on_record(std::uint64_t read_id) {
+  unheard_since_.reset();
   if (awaited_read_ && read_id >= *awaited_read_) awaited_read_.reset();
 }
 

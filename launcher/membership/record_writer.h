@@ -21,6 +21,8 @@ class RecordWriter {
   void write(api::WorkerGroupStatus after);
   void on_done(const WriteDone& done);
   void on_record(std::uint64_t read_id);
+  // Since when a write is tried, and nothing of the record was heard.
+  std::optional<SteadyPoint> unheard_since() const { return unheard_since_; }
   // A read of the caller's own; on_record() gets its id back.
   std::uint64_t ask_for_record();
 
@@ -31,6 +33,7 @@ class RecordWriter {
   std::uint64_t last_read_ = 0;
   std::chrono::milliseconds backoff_{0};
   SteadyPoint retry_at_{};
+  std::optional<SteadyPoint> unheard_since_;
 };
 
 }  // namespace pawl::membership

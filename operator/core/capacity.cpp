@@ -7,6 +7,7 @@
 #include "common/api/codec.h"
 #include "common/api/pod_scheduling.h"
 #include "common/base/mutant.h"
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {

@@ -3,6 +3,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/json.h"
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {

@@ -1,4 +1,5 @@
 #include "common/base/mutant.h"
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {

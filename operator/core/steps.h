@@ -70,40 +70,6 @@ bool is_leaderless(Pass& pass);
 inline constexpr char kLeaderless[] =
     "the pod of the leading launcher was replaced, and no other member has taken over";
 
-// interrupt.cpp: machines that go. True if workers were told to leave theirs.
-bool leaves_nodes(Pass& pass);
-// `left` is what a worker that left said of it.
-void avoid_node(Pass& pass, const api::Failure& left);
-// Makes room in excludedNodes; false: none of them is there for its machine's end.
-bool forget_avoided(Pass& pass);
-// Before the next pod of a slot whose pods had to leave one node again and again.
-std::chrono::seconds backoff_after_leaving(const Pass& pass, const api::Failure& failure);
-std::chrono::seconds backoff_of_node(const Pass& pass, const api::Failure& failure);  // … or failed
-const NodeSignal* signal_of(const Pass& pass, const std::string& node);               // null: none
-// The node that this pod was told to leave, or that all are to leave; null: none.
-const api::ExcludedNode* left_node(const Pass& pass, const std::string& pod,
-                                   const std::string& node);
-
-// quarantine.cpp: machines that are broken. `failed` is what a worker said of its.
-void quarantine_node(Pass& pass, const api::Failure& failed);
-// … of those that say so when their attempt has ended already.
-void quarantine_late(Pass& pass);
-bool is_in_quarantine(const Pass& pass, const api::Failure& failure);  // its node is, for that
-// Before the next pod, where there seems to be no other node.
-std::chrono::seconds backoff_in_quarantine(const Pass& pass, const api::Failure& failure);
-std::string clipped(const std::string& text);  // for a message of an excluded node
-
-// capacity.cpp: spot machines. What a loss says of them, before it is acted on.
-void count_spot_losses(Pass& pass, const Loss& loss);
-// The time of avoiding them is over, or nobody asks for them any more.
-void return_to_spot(Pass& pass);
-int order_of(const api::TrainingJob& job, int slot);  // who claims first: on-demand machines
-
-// straggler.cpp: slow workers. True if one was told to leave its node.
-bool moves_straggler(Pass& pass);
-// The node that this pod was told to leave for that; null: none.
-const api::ExcludedNode* moved_from(const Pass& pass, const std::string& pod);
-
 // resize.cpp: another size.
 bool is_resized(const Pass& pass);
 void resize(Pass& pass);

@@ -123,6 +123,7 @@ Knobs draw_knobs(Random& random) {
   knobs.break_gpu = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
   if (random.one_in(4)) draw_spot(random, knobs);
   knobs.cut_pair = rate(random, 3);
+  knobs.blind_worker = rate(random, 3);
   return knobs;
 }
 
@@ -141,7 +142,7 @@ Knobs churn_knobs() {
   knobs.step_max = milliseconds{10'000};
   knobs.crash_per_step = 20;
   knobs.are_elastic = true;
-  knobs.slow = knobs.cut_pair = 1;
+  knobs.slow = knobs.cut_pair = knobs.blind_worker = 1;
   return knobs;
 }
 

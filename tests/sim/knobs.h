@@ -58,9 +58,10 @@ struct Knobs {
   bool recreates_all = false;  // the strategy of all jobs
   bool are_elastic = false;    // … of kind Native, unless they recreate all
   int slow = 0;                // a minute: a rank that holds up its gang for a while
-  int cut_pair = 0;            // a minute: two ranks that do not reach each other for a while
-  bool is_restless = false;    // one long-lived gang, and machines that come and go
-  int hang = 0;                // how often a crash is none: the process neither goes on nor ends
+  int blind_worker = 0;      // a minute: a launcher that does not reach the API server for a while
+  int cut_pair = 0;          // a minute: two ranks that do not reach each other for a while
+  bool is_restless = false;  // one long-lived gang, and machines that come and go
+  int hang = 0;              // how often a crash is none: the process neither goes on nor ends
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
   Pace pace;

@@ -158,12 +158,14 @@ void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
   const auto job = job_of(uid);
   if (job && job->meta.deletion_time) return;  // a view that is behind makes it ask for conflicts
   // Each attempt that runs sees to it that there is one, and each edit of the job that changes how
-  // many pods it keeps; one that the operator has yet to see voids the write that follows, and both
-  // are made anew.
+  // many pods it keeps; an edit that the operator has yet to see, or a launcher's word in the
+  // record, voids the write that follows, and both are made anew.
   if (text_at_pointer(body, "/kind") == "PodDisruptionBudget" && job) {
     if (job->status.observed_generation < job->meta.generation) return;
     what += " of attempt " + std::to_string(job->status.attempt) + " and generation " +
             std::to_string(job->meta.generation);
+    if (const local::Object group = group_of(uid))
+      what += ", record " + text_at_pointer(*group, "/metadata/resourceVersion");
   }
   if (++creations_[uid + what] > 1) fail("O2", what + " is created twice though nothing failed");
 }

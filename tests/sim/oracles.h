@@ -46,6 +46,7 @@ class Oracles final : public ApiObserver {
   void check_end(const Nodes& nodes, const People& people);
   std::string unsettled() const;
   void i36_nobody_stays(const Nodes& nodes);  // on a machine that has said for long that it goes
+  void i33_leader_can_write(const PeerNet& net);  // which needs the API server
   void i33_cut_pairs_are_parted(const Training& training);
   void i42_slow_one_has_left();  // its node, where a rule moves it
   void check_training(Training& training);

@@ -5,6 +5,7 @@
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "tests/sim/oracles.h"
+#include "tests/sim/worker.h"
 
 namespace pawl::sim {
 
@@ -63,6 +64,14 @@ void Oracles::i42_slow_one_has_left() {
     const JobTruth& truth = truth_.jobs[facts->job_uid];
     if (truth.slow.contains(text_at_pointer(*pod, "/metadata/uid")))
       fail("I42", "pod " + text_at_pointer(*pod, "/metadata/name") + " holds up its gang still");
+  }
+}
+
+void Oracles::i33_leader_can_write(const PeerNet& net) {
+  for (const local::Object& group : api_.all(kube::resources::kWorkerGroups)) {
+    const Worker* leader = net.find(text_at_pointer(*group, "/status/leader/address"));
+    if (leader != nullptr && leader->is_blind())
+      fail("I33", "the leader does not reach the API server, and leads on");
   }
 }
 

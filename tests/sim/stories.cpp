@@ -113,6 +113,15 @@ std::vector<Story> all_stories() {
          world.pass(seconds{100});
          world.oracles.i33_cut_pairs_are_parted(world.training);
        }},
+      {"deputy",  // the leader does not reach the API server: another one leads, from memory
+       [](World& world) {
+         world.training.fixed = Course{120, 5, seconds{1}};
+         start(world, 3);
+         world.net.blind_one(std::chrono::hours{1});
+         world.pass(seconds{60});
+         world.oracles.i33_leader_can_write(world.net);
+         world.pass(seconds{40});
+       }},
       {"suspend",
        [](World& world) {
          start(world);
@@ -255,6 +264,9 @@ RunResult run_hours(std::uint64_t seed, int hours, bool is_recording) {
     });
     w.every(minutes{30}, [&w] {
       w.training.cut_pair(w.engine.between(milliseconds{1'000}, milliseconds{300'000}));
+    });
+    w.every(minutes{15}, [&w] {
+      w.net.blind_one(w.engine.between(milliseconds{1'000}, milliseconds{300'000}));
     });
     w.every(minutes{45}, [&w] {
       w.api.count_fault("API outage");

@@ -32,6 +32,24 @@ void PeerNet::break_one() {
   at->second->break_peers();
 }
 
+bool PeerNet::blind_one(milliseconds time) {
+  std::vector<std::string> all, leaders;
+  for (const auto& [address, worker] : workers_) {
+    all.push_back(address);
+    if (worker->leads() && !worker->is_blind()) leaders.push_back(address);
+  }
+  if (all.empty()) return false;
+  const std::vector<std::string>& some = leaders.empty() ? all : leaders;
+  const std::string address = some[engine_.random().below(some.size())];
+  engine_.trace(address + " does not reach the API server for " + std::to_string(time.count()) +
+                " ms");
+  find(address)->blind(true);
+  engine_.after(time, [this, address] {
+    if (Worker* worker = find(address)) worker->blind(false);
+  });
+  return true;
+}
+
 Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
     : place_(place), events_(std::move(events)), calm_(place.engine, place.knobs.pace) {
   const api::WorkerFacts facts = facts_in(pod);
@@ -65,7 +83,7 @@ Worker::~Worker() {
 
 void Worker::start() {
   link_ = std::make_unique<Link>(place_.engine, place_.api, place_.knobs, Actor::kLauncher, [] {});
-  link_->is_cut = is_cut_;
+  link_->is_cut = is_cut_ || is_blind_;
   // Who waits for its report in vain must guess: in the end it is as if nobody could write it.
   link_->on_silence = [this](milliseconds time) {
     constexpr milliseconds kReportLate{4'000};
@@ -129,7 +147,13 @@ void Worker::hear(Input input, milliseconds delay) { feed_soon(std::move(input),
 
 void Worker::cut(bool is_cut) {
   is_cut_ = is_cut;
-  if (link_) link_->is_cut = is_cut;
+  if (link_) link_->is_cut = is_cut_ || is_blind_;
+}
+
+void Worker::blind(bool is_blind) {
+  is_blind_ = is_blind;
+  ++place_.truth.of(job_uid(), attempt()).noise;
+  if (link_) link_->is_cut = is_cut_ || is_blind_;
 }
 
 // ---- peers

@@ -29,6 +29,9 @@ class PeerNet {
   }
   // Every connection of one random worker breaks.
   void break_one();
+  // One does not reach the API server for a while; of those that lead, if there are. False: nobody
+  // is there.
+  bool blind_one(milliseconds time);
 
  private:
   Engine& engine_;
@@ -57,6 +60,9 @@ class Worker final : public Rank {
   void terminate();                                        // SIGTERM
   void hear(membership::Input input, milliseconds delay);  // of its machine
   void cut(bool is_cut);                                   // from every network
+  void blind(bool is_blind);                               // … from the API server alone
+  bool leads() const { return leads_; }
+  bool is_blind() const { return is_blind_; }
   void break_peers();
   void lose_node() { is_silent_ = true; }  // its connections are not even reset
 
@@ -139,6 +145,7 @@ class Worker final : public Rank {
   std::shared_ptr<Rank*> self_;  // emptied when the process, or all of this, is gone
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
   std::uint64_t beats_ = 0;  // of the process
+  bool is_blind_ = false, leads_ = false;
   bool has_process_ = false, is_cut_ = false, is_silent_ = false, is_stopping_process_ = false;
   bool wants_watch_ = false, is_reading_ = false;
   milliseconds silence_{0};  // of the API server, in all calls of this launcher

@@ -73,6 +73,7 @@ void Worker::see(api::WorkerGroup group, std::uint64_t read_id) {
   if (label != group.meta.labels.end() && label->second != job_uid_) {
     return feed_soon(RecordGone{"the WorkerGroup belongs to another job of the same name"});
   }
+  leads_ = group.status.leader && group.status.leader->ref == id_.self;
   if (group.spec.attempt > attempt() && !outdated_since_) {
     outdated_since_ = place_.engine.elapsed();
   }

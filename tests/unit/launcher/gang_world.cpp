@@ -73,10 +73,8 @@ void GangWorld::pass(std::chrono::milliseconds time) {
   const std::chrono::milliseconds turn{50};
   for (auto left = time; left.count() > 0; left -= turn) {
     clock.advance(turn);
-    if (!is_api_down) {
-      for (const Held& read : std::exchange(held_reads_, {}))
-        give(read.node, RecordSeen{record, read.read_id});
-    }
+    for (const Held& read : std::exchange(held_reads_, {}))
+      act(read.node, ReadRecord{read.read_id});
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].is_frozen) give(i, Tick{});
     }
@@ -86,12 +84,13 @@ void GangWorld::pass(std::chrono::milliseconds time) {
 
 void GangWorld::show_record() {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].is_watching) give(i, RecordSeen{record, 0});
+    if (nodes[i].is_watching && !nodes[i].has_no_api) give(i, RecordSeen{record, 0});
   }
 }
 
 void GangWorld::act(std::size_t index, const WriteStatus& write) {
-  if (is_api_down) return give(index, WriteDone{WriteOutcome::kRefused, "no API"});
+  if (is_api_down || nodes[index].has_no_api)
+    return give(index, WriteDone{WriteOutcome::kRefused, "no API"});
   if (write.resource_version != record.meta.resource_version) {
     ++conflicts;
     return give(index, WriteDone{WriteOutcome::kUnclear, "conflict"});
@@ -140,7 +139,7 @@ void GangWorld::perform(std::size_t index, const Action& action) {
 }
 
 void GangWorld::act(std::size_t index, const ReadRecord& read) {
-  if (is_api_down) {
+  if (is_api_down || nodes[index].has_no_api) {
     held_reads_.push_back({index, read.id});
   } else {
     give(index, RecordSeen{record, read.id});
@@ -149,7 +148,7 @@ void GangWorld::act(std::size_t index, const ReadRecord& read) {
 
 void GangWorld::act(std::size_t index, const WatchRecord& watch) {
   nodes[index].is_watching = watch.is_on;
-  if (watch.is_on && !is_api_down) give(index, RecordSeen{record, 0});
+  if (watch.is_on && !is_api_down && !nodes[index].has_no_api) give(index, RecordSeen{record, 0});
 }
 
 void GangWorld::act(std::size_t index, const Send& send) {
@@ -384,9 +383,8 @@ std::vector<std::string> GangWorld::members() const {
 }
 
 std::size_t GangWorld::leader() const {
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
+  for (std::size_t i = 0; i < nodes.size(); ++i)
     if (record.status.leader && record.status.leader->address == nodes[i].address) return i;
-  }
   FAIL("nobody leads");
   return 0;
 }

@@ -33,6 +33,7 @@ struct Node {
   std::deque<Input> inbox;
   std::string address;
   bool is_alive = true, is_frozen = false, is_ready = false, is_watching = false;
+  bool has_no_api = false;  // it alone
   std::optional<int> exit_code;
   std::optional<Placement> placement;
   bool has_processes = false, was_stopped = false;
