@@ -127,16 +127,17 @@ def long_leaders_node_without_api(namespace):
 
 def long_leader_without_api_and_a_death(namespace):
     """The record must change, and its leader cannot write it."""
-    job = gang(namespace, "gpt-no-api-death")
+    job = gang(namespace, "gpt-no-api-death", replicas=4)
     node = leaders_node(job)
-    victim = pods_on(job, other_than(node))[0]
+    # A member that reaches the API server is left.
+    victim, _ = pods_on(job, other_than(node))
     before = record_of(job)
     with healed():
         cluster("block", node, "control-plane")
         time.sleep(3)
         os.kill(running.launcher_of(job, victim), signal.SIGKILL)
         until("the gang goes on", lambda: record_of(job)["generation"] > before["generation"] and
-              len(record_of(job)["members"]) == 3 and job.step() > before["progress"]["step"], timeout=150)
+              len(record_of(job)["members"]) == 4 and job.step() > before["progress"]["step"], timeout=150)
         record = record_of(job)
         assert record["attempt"] == 1 and record["term"] > before["term"], (record, before)
         assert record["startStep"] >= before["progress"]["step"], (record, before)

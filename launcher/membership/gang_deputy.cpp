@@ -6,8 +6,9 @@
 // 2. One can (HasApi). The server may be back for all: this launcher reads, too, and leads on if
 //    that goes through within the time of its own retries.
 // 3. Else it tells that member to stand (Stand), which claims the record as it would after a loss.
-// 4. Who leads then sends the record to the one before (Leads), and that one to the others, as
-//    those beside it may not reach the API server either. They park and report to the new one.
+// 4. Who leads then, or reads that somebody does, sends the record to the one before (Leads), and
+//    that one to the others, as those beside it may not reach the API server either. They park and
+//    report to the new one.
 #include <utility>
 #include <vector>
 
@@ -58,12 +59,12 @@ void Gang::on_api_reached(const Joiner& joiner) {
   writer_.ask_for_record();
 }
 
-// The word of a member that it leads now.
+// The word of a member that another launcher leads.
 bool Gang::is_deposed_by(PeerId peer, const api::WorkerGroup& group) const {
   const auto joiner = joiners_.find(peer);
   const api::WorkerGroupStatus& status = group.status;
   return joiner != joiners_.end() && is_ours(joiner->second) && status.leader &&
-         status.leader->ref == joiner->second.join.self && status.attempt == ctx_.id.attempt &&
+         status.leader->ref != ctx_.id.self && status.attempt == ctx_.id.attempt &&
          status.term > ctx_.record->status.term;
 }
 

@@ -10,11 +10,12 @@ namespace pawl::membership {
 void LeaderLink::retarget() {
   const api::Leader* leader = ctx_.leader();
   if (leader == nullptr || (target_ && *target_ == *leader)) return;
-  if (step_ == Step::kJoined && target_->ref != ctx_.id.self && ctx_.is_leader()) {
-    // It may not be able to read that for itself.
-    send(Leads{*ctx_.record});
+  const bool is_elsewhere = target_ && target_->ref != ctx_.id.self;
+  // It may not be able to read that for itself.
+  if (is_elsewhere && step_ == Step::kJoined) send(Leads{*ctx_.record});
+  if (is_elsewhere && step_ == Step::kJoined && ctx_.is_leader()) {
     hang_up_at_ = ctx_.now.steady + ctx_.timings.leads_wait;
-  } else if (step_ != Step::kIdle && target_ && target_->ref != ctx_.id.self) {
+  } else if (is_elsewhere && step_ != Step::kIdle) {
     ctx_.act(HangUp{kLeaderPeer});
   }
   target_ = *leader;

@@ -113,8 +113,9 @@ void Membership::on_leads(PeerId peer, const api::WorkerGroup& group) {
   ctx_.record = group;
   if (gang_) {
     gang_->follow(peer);
-    give_up_lead("another launcher leads, which reaches the API server");
+    give_up_lead("a member has read that another launcher leads");
   }
+  take_or_give_up_lead();  // it may be this one
   member_.on_record();
 }
 

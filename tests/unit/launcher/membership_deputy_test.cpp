@@ -62,6 +62,24 @@ TEST_CASE("deputy: a generation that the leader cannot write is committed by ano
   CHECK(world.status().start_step == 10);
 }
 
+TEST_CASE("deputy: one that dies before it has told is no end", "[launcher]") {
+  GangWorld world = GangWorld::training(4, 2);
+  world.nodes[0].has_no_api = true;
+  world.kill_launcher(1);
+  world.record.status.term = 2;  // its claim was its last word
+  world.record.status.leader->ref = {"uid-1", "start-1"};
+  world.record.status.leader->address = world.node(1).address;
+  world.edit_spec([](api::WorkerGroupSpec&) {});
+  world.park_asked(10, 1);
+  for (int i = 0; i < 6; ++i) {
+    world.pass(5s);
+    world.park_asked(10, 1);
+  }
+  CHECK(world.leader() == 2);
+  REQUIRE(world.status().generation == 2);
+  CHECK(world.status().start_step == 10);
+}
+
 TEST_CASE("deputy: where nobody reaches the server, or it is soon back, the leader leads on",
           "[launcher]") {
   GangWorld world = GangWorld::training();
@@ -85,7 +103,7 @@ TEST_CASE("deputy: where nobody reaches the server, or it is soon back, the lead
   CHECK(world.status().progress->step == 12);
 }
 
-TEST_CASE("deputy: a launcher that is no member has no word in who leads", "[launcher]") {
+TEST_CASE("deputy: not everybody has a word in who leads", "[launcher]") {
   GangWorld world = GangWorld::training();
   api::WorkerGroup group = world.record;
   group.meta.resource_version = std::to_string(std::stoll(group.meta.resource_version) + 100);
@@ -98,7 +116,8 @@ TEST_CASE("deputy: a launcher that is no member has no word in who leads", "[lau
     REQUIRE(link != world.node(3).links.end());
     world.give(0, PeerSaid{link->second.second, Leads{group}});
   }
-  SECTION("of another than itself") {
+  SECTION("a member, of a term that is over") {
+    group.status.term -= 1;
     group.status.leader->ref.uid = "uid-1";
     const auto link = world.node(2).links.find(kLeaderPeer);
     REQUIRE(link != world.node(2).links.end());
@@ -106,4 +125,16 @@ TEST_CASE("deputy: a launcher that is no member has no word in who leads", "[lau
   }
   world.pass(1s);
   CHECK_FALSE(has_noted(world, 0, "lead_lost"));
+}
+
+TEST_CASE("deputy: who hears from others that it leads, does", "[launcher]") {
+  GangWorld world = GangWorld::training();
+  api::WorkerGroup group = world.record;
+  group.meta.resource_version = std::to_string(std::stoll(group.meta.resource_version) + 1);
+  group.status.term += 1;
+  group.status.leader->ref = {"uid-1", "start-1"};
+  group.status.leader->address = world.node(1).address;
+  world.give(1, PeerSaid{kLeaderPeer, Leads{group}});
+  world.pass(100ms);
+  CHECK(has_noted(world, 1, "leading: term 2"));
 }
