@@ -38,10 +38,10 @@ def other_than(node):
     return next(one for one in NODES if one != node)
 
 
-def gang(namespace, name, least=None, replicas=3):
+def gang(namespace, name, least=None, replicas=3, is_spread=False):
     """On both nodes. Its training takes longer than anything here; complete() ends that."""
     until("both nodes take pods", lambda: not any(get("node", node)["spec"].get("taints") for node in NODES), timeout=120)
-    job = running.start(name, namespace, steps=9000, replicas=replicas, least=least)
+    job = running.start(name, namespace, steps=9000, replicas=replicas, least=least, is_spread=is_spread)
     assert all(pods_on(job, node) for node in NODES), kubectl("get", "pods", "-n", namespace, "-o", "wide")
     until("all are ready", lambda: job.status().get("ready") == f"{replicas}/{replicas}", timeout=60)
     return job
@@ -127,7 +127,7 @@ def long_leaders_node_without_api(namespace):
 
 def long_leader_without_api_and_a_death(namespace):
     """The record must change, and its leader cannot write it."""
-    job = gang(namespace, "gpt-no-api-death", replicas=4)
+    job = gang(namespace, "gpt-no-api-death", replicas=4, is_spread=True)
     node = leaders_node(job)
     # A member that reaches the API server is left.
     victim, _ = pods_on(job, other_than(node))
