@@ -58,8 +58,10 @@ def change(job, rng, members):
 
 def writes_of(records):
     """Of the launchers' writes those that say more than progress; and the operator's."""
+    routine = ("progress", "checkpoint", "goodput")
+
     def without_progress(record):
-        return {key: value for key, value in record.get("status", {}).items() if key not in ("progress", "checkpoint")}
+        return {key: value for key, value in record.get("status", {}).items() if key not in routine}
 
     by_launchers = by_operator = 0
     for (_, before), (_, after) in zip(records, records[1:]):
