@@ -14,6 +14,7 @@ using nlohmann::json;
 namespace {
 
 // Generous: a job of four workers that starts anew each two seconds needs some hundreds.
+constexpr seconds kViewLag{3};
 constexpr int kRequestsPerMinuteMax = 6'000;
 constexpr int kStatusWritesPerMinuteMax = 500;  // of one job
 constexpr std::size_t kObjectBytesMax = 48 * 1024;
@@ -164,8 +165,13 @@ void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
     if (job->status.observed_generation < job->meta.generation) return;
     what += " of attempt " + std::to_string(job->status.attempt) + " and generation " +
             std::to_string(job->meta.generation);
-    if (const local::Object group = group_of(uid))
-      what += ", record " + text_at_pointer(*group, "/metadata/resourceVersion");
+    const Written& written = record_writes_[uid];
+    // The newest may be one that the operator had yet to see.
+    const int unseen = engine_.elapsed() - written.last < kViewLag ? 1 : 0;
+    const int first =
+        writes_at_creation_.try_emplace(uid + what, written.count - unseen).first->second;
+    if (++creations_[uid + what] <= 1 + written.count - first) return;
+    return fail("O2", what + " is made more often than launchers have written the record");
   }
   if (++creations_[uid + what] > 1) fail("O2", what + " is created twice though nothing failed");
 }
@@ -184,6 +190,10 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     change.is_deletion ? i11_ttl_is_over(after) : on_job_written(change);
   } else if (plural == "workergroups") {
     o13_objects_stay_small(change);
+    if (actor == Actor::kLauncher) {
+      Written& written = record_writes_[text_at_pointer(after, "/metadata/ownerReferences/0/uid")];
+      written = {written.count + 1, engine_.elapsed()};
+    }
     if (actor == Actor::kLauncher) o09_record_moves_forward(change);
     if (actor == Actor::kLauncher) o09_old_attempts_are_silent(change);
     if (actor == Actor::kLauncher) i38_commits_are_counted(change);

@@ -149,7 +149,13 @@ class Oracles final : public ApiObserver {
   std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
   std::map<std::string, Gone> ended_;     // pods that have said why, by UID
   std::map<std::string, int> creations_;  // by request, while calm
-  std::set<std::string> obstructed_;      // jobs that found children of a deleted one
+  struct Written {
+    int count = 0;
+    milliseconds last{-3'600'000};
+  };
+  std::map<std::string, Written> record_writes_;   // by launchers, by UID of the job
+  std::map<std::string, int> writes_at_creation_;  // the first, by request
+  std::set<std::string> obstructed_;               // jobs that found children of a deleted one
   // UID of the job and name of the pod: its slot had another one on record, whatever became of
   // that.
   std::set<std::pair<std::string, std::string>> replaced_;
