@@ -31,6 +31,14 @@ def tiny_gpt(name, steps=60, replicas=2, checkpoint_seconds=2, max_restarts=6, s
     }
 
 
+def spread(manifest):
+    """As many workers on each node; the scheduler may else put all on one."""
+    manifest["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
+        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+         "labelSelector": {"matchLabels": {"pawl.dev/job": manifest["metadata"]["name"]}}}]
+    return manifest
+
+
 def native_template():
     return {
         "spec": {

@@ -7,16 +7,13 @@ from lib.kube import Job, get, kubectl, until
 
 
 def start(name, namespace, steps, replicas=2, least=None, is_spread=False):
-    """A tiny GPT on the shared volume, from its first checkpoint on. least: elastic down to so many. Spread: as many
-    workers on each node."""
+    """A tiny GPT on the shared volume, from its first checkpoint on. least: elastic down to so many."""
     install.shared_volume(namespace)
     manifest = jobs.tiny_gpt(name, steps=steps, replicas=replicas)
     if least:
         manifest["spec"]["elastic"] = {"minReplicas": least}
     if is_spread:
-        manifest["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
-            {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-             "labelSelector": {"matchLabels": {"pawl.dev/job": name}}}]
+        jobs.spread(manifest)
     kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(manifest))
     job = Job(name, namespace)
     until("a checkpoint is published", job.checkpoint_step, timeout=90)

@@ -32,11 +32,7 @@ def check_columns(job):
 
 def test_trains_to_completion(namespace):
     folder = install.shared_volume(namespace)
-    manifest = jobs.tiny_gpt("gpt-tiny", steps=1500)
-    # The scheduler may put both on one node; this is about two.
-    manifest["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
-        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-         "labelSelector": {"matchLabels": {"pawl.dev/job": "gpt-tiny"}}}]
+    manifest = jobs.spread(jobs.tiny_gpt("gpt-tiny", steps=1500))
     kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(manifest))
     job = Job("gpt-tiny", namespace)
     until("two workers on two nodes are ready", lambda: job.status().get("ready") == "2/2", timeout=60)

@@ -274,7 +274,10 @@ void Gang::take_over() {
     members_.push_back(place);
   }
   for (const api::Failure& failure : status.failures) {
-    if (failure.cause == api::kCauseUnreached && failure.attempt == ctx_.id.attempt)
+    const bool is_of_now = failure.attempt == ctx_.id.attempt;
+    // Who leads is not parted from, but the other one.
+    const bool is_ours = failure.pod_uid == ctx_.id.self.uid;
+    if (failure.cause == api::kCauseUnreached && is_of_now && !is_ours)
       parted_.insert(failure.pod_uid);
   }
   generation_ = status.generation;

@@ -12,9 +12,11 @@ namespace channel = pawl::api::channel;
 
 namespace {
 
-// Rank 1 and rank 2 break the newest generation; all have applied this step.
-void break_pair(GangWorld& world, std::int64_t step, std::int64_t generation) {
-  world.say(1, channel::Parked{generation, step, "no answer", 2});
+// One member does not reach another, by which the newest generation breaks; all have applied this
+// step.
+void break_pair(GangWorld& world, std::int64_t step, std::int64_t generation, std::size_t node = 1,
+                int unreached = 2) {
+  world.say(node, channel::Parked{generation, step, "no answer", unreached});
   world.pass(100ms);
   world.park_asked(step, generation);
   world.pass(100ms);
@@ -107,14 +109,8 @@ TEST_CASE("apart: whom two do not reach goes, and never the leader", "[launcher]
   REQUIRE(world.status().generation == 3);
   CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2", "uid-3"});
   // The leader and another one.
-  const auto break_from_leader = [&](std::int64_t generation) {
-    world.say(0, channel::Parked{generation, 10, "no answer", 2});
-    world.pass(100ms);
-    world.park_asked(10, generation);
-    world.pass(100ms);
-  };
-  break_from_leader(3);
-  break_from_leader(4);
+  break_pair(world, 10, 3, 0, 2);
+  break_pair(world, 10, 4, 0, 2);
   REQUIRE(world.status().generation == 5);
   CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2"});
 }
@@ -135,14 +131,8 @@ TEST_CASE("apart: a launcher that is lost explains why its processes are not rea
 
 TEST_CASE("apart: another leader knows who was parted from", "[launcher]") {
   GangWorld world = GangWorld::training(4, 2);
-  const auto break_last_two = [&](std::int64_t generation) {
-    world.say(2, channel::Parked{generation, 10, "no answer", 3});
-    world.pass(100ms);
-    world.park_asked(10, generation);
-    world.pass(100ms);
-  };
-  break_last_two(1);
-  break_last_two(2);
+  break_pair(world, 10, 1, 2, 3);
+  break_pair(world, 10, 2, 2, 3);
   REQUIRE(world.status().generation == 3);
   REQUIRE(world.has_named("uid-3"));
   world.kill_launcher(0);
@@ -153,6 +143,22 @@ TEST_CASE("apart: another leader knows who was parted from", "[launcher]") {
   REQUIRE(world.status().generation == 4);
   CHECK(world.members() == std::vector<std::string>{"uid-1", "uid-2"});
   CHECK(world.has_named("uid-3"));
+}
+
+TEST_CASE("apart: one that was parted from and leads after a loss has its place again",
+          "[launcher]") {
+  GangWorld world = GangWorld::training(3);  // it waits for all, so that it is a member still
+  break_pair(world, 10, 1);
+  break_pair(world, 10, 2);
+  world.pass(4s);
+  REQUIRE(world.has_named("uid-2"));
+  world.kill_launcher(0);
+  world.kill_launcher(1);
+  world.pass(3s);
+  REQUIRE(world.leader() == 2);
+  world.park_asked(10, 2);
+  world.pass(500ms);
+  CHECK_FALSE(world.has_named("uid-2"));
 }
 
 TEST_CASE("apart: whoever alone holds the state stays", "[launcher]") {
@@ -182,15 +188,9 @@ TEST_CASE("apart: whoever alone holds the state stays", "[launcher]") {
 
 TEST_CASE("apart: whom two name goes, though another one has a higher rank", "[launcher]") {
   GangWorld world = GangWorld::training(4, 2);
-  const auto break_up = [&](std::size_t node, int unreached, std::int64_t generation) {
-    world.say(node, channel::Parked{generation, 10, "no answer", unreached});
-    world.pass(100ms);
-    world.park_asked(10, generation);
-    world.pass(100ms);
-  };
-  break_up(3, 2, 1);
-  break_up(1, 2, 2);
+  break_pair(world, 10, 1, 3, 2);
+  break_pair(world, 10, 2, 1, 2);
   REQUIRE(world.members().size() == 4);
-  break_up(3, 2, 3);
+  break_pair(world, 10, 3, 3, 2);
   CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1", "uid-3"});
 }
