@@ -1,37 +1,13 @@
 #include "cli/why/why.h"
 
 #include <catch2/catch_test_macros.hpp>
-#include <functional>
 
-#include "tests/unit/cli/snapshot_fixture.h"
+#include "tests/unit/cli/why_cases.h"
 
 using namespace pawl;
 using namespace pawl::cli;
 
 namespace {
-
-using Change = std::function<void(SnapshotFixture&)>;
-
-struct Case {
-  std::string name;
-  Change change;
-  std::string because, next;  // parts of the answer
-};
-
-void fail_with(SnapshotFixture& fixture, const api::Failure& failure) {
-  fixture.job.status.last_failure = failure;
-}
-
-api::Failure failure_of(const std::string& cause, std::optional<int> exit_code = {}) {
-  api::Failure failure;
-  failure.rank = 3;
-  failure.pod = "gpt-1-3-0";
-  failure.node = "node-3";
-  failure.cause = cause;
-  failure.exit_code = exit_code;
-  failure.attempt = 1;
-  return failure;
-}
 
 void wait_in(SnapshotFixture& fixture, const std::string& reason, const std::string& message) {
   fixture.add_workers(4);
@@ -201,46 +177,6 @@ const std::vector<Case> kCases = {
        f.add_worker(0).pod.meta.deletion_time = f.now - f.minutes(5);
      },
      "pod gpt-2-0-0 was told to end and has not", "--force"},
-    // ---- back-off
-    {"crash loop of the gang",
-     [](auto& f) {
-       f.say("Restarting", "BackOff",
-             "attempt 2 follows: rank 3 ended with exit code 1; 4 of 6 restarts used; it starts at "
-             "T");
-       fail_with(f, failure_of("Error", 1));
-     },
-     "4 of 6 restarts used; it starts at T",
-     "correct the program: `pawl logs gpt --rank 3 --attempt 1 -n team-a`"},
-    {"back-off after an OOM of the native trainer",
-     [](auto& f) {
-       f.say("Restarting", "BackOff",
-             "attempt 2 follows: rank 3 ran out of memory; it starts at T");
-       f.job.spec.runtime_kind = api::RuntimeKind::kNative;
-       f.job.spec.runtime_config_json = R"({"batch":{"global":16,"micro":8}})";
-       fail_with(f, failure_of("OOM"));
-     },
-     "ran out of memory",
-     "lower spec.runtime.config.batch.micro, now 8: the global batch stays the same"},
-    {"back-off after a kill",
-     [](auto& f) {
-       f.say("Restarting", "BackOff", "attempt 2 follows");
-       api::Failure failure = failure_of("Signal");
-       failure.signal = 9;
-       fail_with(f, failure);
-     },
-     "attempt 2 follows", "the node ran out of memory"},
-    {"back-off after an eviction",
-     [](auto& f) {
-       f.say("Restarting", "BackOff", "attempt 2 follows");
-       fail_with(f, failure_of("Evicted"));
-     },
-     "attempt 2 follows", "`kubectl describe node node-3`"},
-    {"back-off after an interruption",
-     [](auto& f) {
-       f.say("Restarting", "BackOff", "attempt 2 follows");
-       fail_with(f, failure_of("Interrupted"));
-     },
-     "attempt 2 follows", "nothing: its machine was taken away"},
     // ---- pods that do not start
     {"image pull",
      [](auto& f) { wait_in(f, "ImagePullBackOff", "Back-off pulling image \"no/such\""); },
@@ -385,14 +321,7 @@ const std::vector<Case> kCases = {
 }  // namespace
 
 TEST_CASE("why: each phase and obstacle has its answer and its next step", "[cli]") {
-  for (const Case& each : kCases) {
-    SnapshotFixture fixture;
-    each.change(fixture);
-    const Answer answer = answer_why(fixture.snapshot());
-    INFO(each.name << ": " << answer.because << " | " << answer.next);
-    CHECK(answer.because.find(each.because) != std::string::npos);
-    CHECK(answer.next.find(each.next) != std::string::npos);
-  }
+  check_answers(kCases);
 }
 
 TEST_CASE("why: the answer is one paragraph", "[cli]") {
@@ -403,11 +332,4 @@ TEST_CASE("why: the answer is one paragraph", "[cli]") {
         "gpt is Starting: attempt 2 starts with 4 workers. Next: ask again in a moment; `kubectl "
         "-n team-a describe tj "
         "gpt` shows the events. (Not seen: events: you may not.)\n");
-  for (const Case& each : kCases) {
-    SnapshotFixture one;
-    each.change(one);
-    const std::string text = why_paragraph(one.snapshot());
-    CHECK(text.find('\n') == text.size() - 1);
-    CHECK(text.find("..") == std::string::npos);
-  }
 }
