@@ -151,6 +151,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   if (pod.has_disruption_target) {
     out.kind = is_mutant(Mutant::kB26DisruptionCounts) ? LossKind::kFault : LossKind::kDisruption;
     out.failure.cause = disruption_cause(pod.disruption_reason);
+    out.is_drained = pod.disruption_reason == "EvictionByEvictionAPI";
     out.failure.message = pod.message;
   } else if (!by_kubelet.empty()) {
     out.kind = LossKind::kDisruption;

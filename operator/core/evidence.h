@@ -20,6 +20,7 @@ struct Evidence {
   bool is_silence = false;             // its pod looks well
   bool is_left_out = false;            // … and its gang goes on without it
   bool has_last_words = false;         // its launcher has left by itself, and says why
+  bool is_drained = false;             // through the eviction API
   bool was_told_by_cloud = false;      // … which is that its machine goes, or is broken
 };
 

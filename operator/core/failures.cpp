@@ -81,12 +81,13 @@ bool is_only_silent(const Pass& pass, const Failure& failure) {
   });
 }
 
-// As spot machines are, whoever says so; a machine that died says nothing.
+// As spot machines are, whoever says so; a machine that died says nothing. A kubelet that is short
+// of memory and a queue that takes its quota back evict, too, and no machine goes.
 bool is_taken(const Evidence& evidence) {
   const std::string& why = evidence.failure.cause;
   if (why == cause::kUnreached) return false;  // it is there
   return evidence.is_silence || why == cause::kInterrupted || why == cause::kNodeLost ||
-         why == cause::kEvicted;
+         (why == cause::kEvicted && evidence.is_drained);
 }
 
 }  // namespace
@@ -112,8 +113,10 @@ bool is_left_out(const Pass& pass, const Failure& failure) {
 bool has_successor(const Pass& pass, const Failure& failure) {
   const bool is_recorded = pass.group != nullptr && !failure.pod_uid.empty() &&
                            pass.group->spec.attempt == pass.job.status.attempt;
-  return is_recorded && std::ranges::find(pass.group->spec.pods, failure.pod_uid,
-                                          &api::EligiblePod::uid) == pass.group->spec.pods.end();
+  return is_recorded && std::ranges::none_of(pass.group->spec.pods, [&](const auto& pod) {
+           // The UIDs of an attempt come on record when all of its pods are there.
+           return pod.uid == failure.pod_uid || (pod.uid.empty() && pod.name == failure.pod);
+         });
 }
 
 const Failure* noted_failure(const Pass& pass) {

@@ -21,6 +21,7 @@ struct Policy {
   int report_seconds = 10;                 // WorkerGroup.spec.reportSeconds
   std::chrono::seconds suspend_grace{30};  // for saving, before pods are deleted
   std::chrono::seconds culprit_wait{5};    // victims wait for the report that names the culprit
+  std::chrono::seconds broken_wait{2};     // for others with broken GPUs, before an attempt ends
   std::chrono::seconds backoff_first{1};   // before a counted restart; doubles
   std::chrono::seconds backoff_max{60};
   std::chrono::seconds refused_backoff{5};  // after a node refused or evicted a pod

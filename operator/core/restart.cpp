@@ -139,32 +139,54 @@ void wait_for_leaving(Pass& pass, const Loss& leaving) {
                                 format_time(*leaving.wait_until));
 }
 
+// The first word of a loss: its time is what the wait for more counts from.
+void note(Pass& pass, const Failure& failure) {
+  if (noted_failure(pass) != nullptr) return;
+  pass.next.last_failure = failure;
+  // A silence is told again, and judged anew, with each generation that it befalls.
+  Failure& noted = *pass.next.last_failure;
+  if (!is_silence(noted) || noted.generation == 0)
+    noted.generation = pass.report != nullptr ? pass.report->generation : 0;
+}
+
 void wait_for_culprit(Pass& pass, const Loss& loss) {
   if (has_replaced(pass)) run_gang(pass);
-  if (noted_failure(pass) == nullptr) {
-    pass.next.last_failure = loss.failure;
-    // A silence is told again, and judged anew, with each generation that it befalls.
-    Failure& noted = *pass.next.last_failure;
-    if (!is_silence(noted) || noted.generation == 0)
-      noted.generation = pass.report != nullptr ? pass.report->generation : 0;
-  }
+  note(pass, loss.failure);
   pass.wake(*loss.wait_until);
   pass.say(kMemberLost, sentence(pass.next.last_failure.value()) +
                             "; waiting for the report of who failed first");
+}
+
+// An attempt that ends for one broken GPU takes along the pods that are about to tell of theirs:
+// each machine that is broken would cost an attempt of its own.
+std::optional<TimePoint> others_deadline(const Pass& pass, const Loss& loss) {
+  if (loss.failure.cause != cause::kGpuFault || pass.pods.active == 0) return std::nullopt;
+  const Failure* noted = noted_failure(pass);
+  const TimePoint until = (noted != nullptr ? *noted->time : pass.now) + pass.policy.broken_wait;
+  return pass.now_exact < until ? std::optional{until} : std::nullopt;
+}
+
+void wait_for_others(Pass& pass, const Loss& loss, TimePoint until) {
+  note(pass, loss.failure);
+  pass.wake(until);
+  pass.say(kMemberLost, sentence(loss.failure) + "; waiting for what the others say of theirs");
 }
 
 }  // namespace
 
 void handle_loss(Pass& pass, const Loss& loss) {
   if (loss.failure.cause == cause::kUnreached) quarantine_node(pass, loss.failure);
+  for (const Failure& left : loss.left)
+    if (left.cause == cause::kGpuFault) quarantine_node(pass, left);
   if (loss.is_leaving) return wait_for_leaving(pass, loss);
   if (loss.wait_until) return wait_for_culprit(pass, loss);
-  for (const Failure& left : loss.left) {
-    const bool is_broken = left.cause == cause::kGpuFault;
-    is_broken ? quarantine_node(pass, left) : avoid_node(pass, left);
-  }
+  const bool is_replaced = can_replace(pass, loss);
+  const auto deadline = is_replaced ? std::nullopt : others_deadline(pass, loss);
+  if (deadline) return wait_for_others(pass, loss, *deadline);
+  for (const Failure& left : loss.left)
+    if (left.cause != cause::kGpuFault) avoid_node(pass, left);
   count_spot_losses(pass, loss);
-  if (can_replace(pass, loss)) return replace_members(pass, loss);
+  if (is_replaced) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
   pass.next.last_failure = loss.failure;
   reset_budget(pass);

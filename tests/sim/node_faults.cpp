@@ -62,7 +62,7 @@ void Nodes::press_pod() {
   place_.engine.trace("node pressure evicts " + name);
   node->containers.erase(pod["metadata"]["uid"].get<std::string>());
   place_.api.set_status(Actor::kCluster, kPods, name,
-                        {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "low on memory"}});
+                        {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", kLowOnMemory}});
 }
 
 void Nodes::drain_one() {

@@ -35,6 +35,7 @@ int dislike(const nlohmann::json& pod, const std::string& node);
 bool may_run(const nlohmann::json& pod, bool is_spot);
 int liking(const nlohmann::json& pod, bool is_spot);
 bool tolerates_spot(const nlohmann::json& pod);
+inline constexpr const char* kLowOnMemory = "low on memory";  // a kubelet that evicts
 inline constexpr const char* kSpotLabel = "karpenter.sh/capacity-type";
 
 class Nodes final : public ApiObserver {

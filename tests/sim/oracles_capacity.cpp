@@ -4,6 +4,7 @@
 #include "common/api/pod_scheduling.h"
 #include "operator/core/failures.h"
 #include "operator/core/plan.h"
+#include "tests/sim/nodes.h"
 #include "tests/sim/oracles.h"
 
 namespace pawl::sim {
@@ -19,8 +20,9 @@ constexpr seconds kEditSeenAfter{150};
 constexpr seconds kOnItsWay{30}, kOnItsWayOfOne{5};
 
 bool is_taken(const api::Failure& failure) {
+  const bool is_by_kubelet = failure.message == kLowOnMemory;
   return failure.cause == core::cause::kInterrupted || failure.cause == core::cause::kNodeLost ||
-         failure.cause == core::cause::kEvicted;
+         (failure.cause == core::cause::kEvicted && !is_by_kubelet);
 }
 
 bool counts_loss(const CapacityStatus& status, const std::string& pod) {

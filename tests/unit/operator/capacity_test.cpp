@@ -23,12 +23,12 @@ World on_spot(int replicas, int on_demand_min, api::SpotUse spot = api::SpotUse:
 }
 
 // Its machine is taken back, and its gang goes on with another pod.
-void take(World& world, int slot) {
+void take(World& world, int slot, const char* reason = "DeletionByTaintManager") {
   api::PodView& pod = world.pod(slot);
   pod.phase = api::PodPhase::kFailed;
   pod.is_ready = false;
   pod.has_disruption_target = true;
-  pod.disruption_reason = "DeletionByTaintManager";
+  pod.disruption_reason = reason;
   world.settle();
   world.settle(seconds{10});
   world.commit_next(10);
@@ -189,6 +189,18 @@ TEST_CASE("capacity: who is parted from is not taken", "[core][I41]") {
   world.settle(seconds{60});
   REQUIRE(world.job.status.last_failure->cause == "Unreached");
   CHECK(capacity_of(world).lost_pods.empty());
+}
+
+TEST_CASE("capacity: a drain takes machines; a kubelet without memory and a queue do not",
+          "[core][I41]") {
+  World world = on_spot(3, 0);
+  take(world, 0, "TerminationByKubelet");
+  take(world, 1, "WorkloadEvictedDueToPodsReadyTimeout");
+  CHECK(world.job.status.last_failure->cause == "Evicted");
+  CHECK(capacity_of(world).lost_pods.empty());
+  const std::string drained = world.pod(2).meta.name;
+  take(world, 2, "EvictionByEvictionAPI");
+  CHECK(capacity_of(world).lost_pods == std::vector{drained});
 }
 
 TEST_CASE("capacity: of a large gang half has to go", "[core][I41]") {

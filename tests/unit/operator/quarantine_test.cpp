@@ -169,7 +169,7 @@ TEST_CASE("quarantine: one that says so when its attempt has ended is avoided, t
   for (int slot = 0; slot < 3; ++slot) world.pod(slot).node = "node-" + std::to_string(slot);
   break_gpu(world, 1);
   world.is_kubelet_on = false;  // the others take their time
-  world.settle();
+  world.settle(seconds{3});
   REQUIRE(world.job.status.attempt == 2);
   CHECK(excluded(world, "node-2") == nullptr);
   const api::TrainingJobStatus before = world.job.status;
@@ -191,9 +191,52 @@ TEST_CASE("quarantine: the next attempt does not wait because those before did n
   world.settle(seconds{40});
   world.pod(1).node = "node-1";
   break_gpu(world, 1);
-  world.settle(seconds{1});
+  world.settle(seconds{3});
   CHECK(world.job.status.attempt == 2);
   CHECK(world.live_pods() == 2);
+}
+
+TEST_CASE("quarantine: an attempt does not end before the others could tell of their GPUs",
+          "[core][I40]") {
+  World world(3);
+  world.settle();
+  for (int slot = 0; slot < 3; ++slot) world.pod(slot).node = "node-" + std::to_string(slot);
+  break_gpu(world, 1);
+  world.settle(seconds{1});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(excluded(world, "node-1") != nullptr);
+  CHECK(world.job.status.last_failure->cause == "GpuFault");
+  break_gpu(world, 2);
+  world.settle(seconds{2});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(excluded(world, "node-2") != nullptr);
+  CHECK(count_of(world, "NodeQuarantined") == 2);
+  CHECK(world.job.status.restarts.by_cause == std::map<std::string, int>{{"GpuFault", 1}});
+}
+
+TEST_CASE("quarantine: others are waited for no longer where no UID is on record yet",
+          "[core][I40]") {
+  World world(2);
+  world.settle();
+  for (api::EligiblePod& pod : world.group->spec.pods) pod.uid.clear();
+  world.is_kubelet_on = false;
+  world.pod(1).node = "node-1";
+  break_gpu(world, 1);
+  world.settle(seconds{3});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.free == 1);
+}
+
+TEST_CASE("quarantine: nobody is waited for where all have ended", "[core][I40]") {
+  World world(2);
+  world.settle();
+  world.is_kubelet_on = false;
+  for (int slot = 0; slot < 2; ++slot) {
+    world.pod(slot).node = "node-" + std::to_string(slot);
+    break_gpu(world, slot);
+  }
+  world.settle(seconds{1});
+  CHECK(world.job.status.attempt == 2);
 }
 
 TEST_CASE("quarantine: with no other node the next pods wait longer each time", "[core][I40]") {
