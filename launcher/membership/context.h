@@ -127,6 +127,9 @@ class Context {
   bool is_parameter_server(int member_rank, std::size_t members) const {
     return std::cmp_greater_equal(member_rank + id.parameter_servers, members);
   }
+  // A higher attempt has a gang, or is asked for.
+  bool has_later_gang() const { return record->status.attempt > id.attempt; }
+  bool is_superseded() const { return record->spec.attempt > id.attempt; }
   // Our place in the operator's list; null: not (yet) eligible.
   const api::EligiblePod* eligible_pod() const { return find_pod(id.self.uid); }
   // The operator has put another pod into our slot.

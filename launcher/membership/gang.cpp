@@ -27,36 +27,24 @@ Gang::Gang(Context& ctx, RecordWriter& writer)
   if (has_run) take_over();
 }
 
-Joiner* Gang::find(PeerId peer) {
-  const auto found = joiners_.find(peer);
-  return found == joiners_.end() ? nullptr : &found->second;
-}
-
 void Gang::send(PeerId peer, Message message) {
   if (peer == kSelfPeer) {
     ctx_.to_own_member.push_back(std::move(message));
     return;
   }
-  if (Joiner* joiner = find(peer)) joiner->last_sent = ctx_.now.steady;
+  if (Joiner* joiner = roster_.find(peer)) joiner->last_sent = ctx_.now.steady;
   ctx_.act(Send{peer, std::move(message)});
 }
 
 void Gang::broadcast(const Message& message) {
-  for (const auto& [peer, joiner] : joiners_) {
+  for (const auto& [peer, joiner] : roster_.joiners) {
     if (!joiner.is_lost && !joiner.has_left) send(peer, message);
   }
 }
 
-bool Gang::are_members(bool (*predicate)(const Joiner&)) const {
-  return std::ranges::all_of(members_, [&](PeerId peer) {
-    const auto found = joiners_.find(peer);
-    return found != joiners_.end() && predicate(found->second);
-  });
-}
-
 void Gang::on_message(PeerId peer, const Message& message) {
   if (const auto* join = std::get_if<Join>(&message)) return on_join(peer, *join);
-  Joiner* joiner = find(peer);
+  Joiner* joiner = roster_.find(peer);
   if (joiner == nullptr) return;  // it never joined, or was refused
   joiner->last_heard = ctx_.now.steady;
   on_member_message(*joiner, message);
@@ -66,7 +54,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   if (const auto* ready = std::get_if<Ready>(&message)) {
     if (!joiner.ready) joiner.prepared_at = ctx_.now.steady;
     joiner.ready = *ready;
-  } else if (!is_ours(joiner)) {
+  } else if (!roster_.is_ours(joiner)) {
     // Its place may be given to it with the next decision.
     joiner.is_leaving = joiner.is_leaving || std::holds_alternative<Leaving>(message);
     joiner.is_finished = joiner.is_finished || std::holds_alternative<Finished>(message);
@@ -74,23 +62,24 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
     if (std::holds_alternative<ProcessLost>(message)) joiner.ready.reset();
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     if (joiner.member_rank != 0) return;
-    progress_.add(progress->report, ctx_.now, straggler_of(progress->report));
-    ledger_.confirm(progress->report.step);
+    progress_.add(progress->report, ctx_.now, roster_.straggler_of(progress->report));
+    saves_.confirm(progress->report.step);
     if (stage_ == Stage::kRunning) note_step(progress->report.step);
   } else if (const auto* shard = std::get_if<ShardDone>(&message)) {
-    if (owns_rank(joiner, shard->rank) && shard->generation == generation_) ledger_.add(*shard);
+    if (roster_.owns_rank(joiner, shard->rank) && shard->generation == roster_.generation)
+      saves_.on_shard(*shard);
   } else if (const auto* failed = std::get_if<ShardFailed>(&message)) {
-    if (!owns_rank(joiner, failed->rank) || failed->generation != generation_) return;
-    give_up_save(failed->step, joiner, failed->rank, failed->why);
-    ledger_.drop(failed->step, failed->rank);
+    if (!roster_.owns_rank(joiner, failed->rank) || failed->generation != roster_.generation)
+      return;
+    saves_.on_shard_failed(*failed, joiner);
   } else if (const auto* exit = std::get_if<Exit>(&message)) {
-    fail_gang(failure_of(joiner, exit->failure));
+    fail_gang(roster_.failure_of(joiner, exit->failure));
   } else if (const auto* lost = std::get_if<ProcessLost>(&message)) {
-    on_process_lost(joiner, failure_of(joiner, lost->failure));
+    on_process_lost(joiner, roster_.failure_of(joiner, lost->failure));
   } else if (const auto* broken = std::get_if<Broken>(&message)) {
     on_broken(joiner, *broken);
   } else if (const auto* parked = std::get_if<Parked>(&message)) {
-    if (stage_ != Stage::kReforming || parked->generation != generation_) return;
+    if (stage_ != Stage::kReforming || parked->generation != roster_.generation) return;
     if (!joiner.parked) joiner.parked_at = ctx_.now.steady;
     joiner.parked = *parked;
   } else if (std::holds_alternative<HasApi>(message)) {
@@ -104,24 +93,14 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   }
 }
 
-std::optional<api::Straggler> Gang::straggler_of(const api::channel::Report& report) const {
-  if (report.slow_rank < 0) return std::nullopt;
-  const auto member = static_cast<std::size_t>(report.slow_rank / ctx_.id.processes);
-  if (member >= members_.size()) return std::nullopt;
-  const auto joiner = joiners_.find(members_[member]);
-  if (joiner == joiners_.end()) return std::nullopt;
-  return api::Straggler{
-      .rank = report.slow_rank, .pod = joiner->second.join.pod, .node = joiner->second.join.node};
-}
-
 // ---- the commit
 
 std::vector<PeerId> Gang::full_gang() const {
   const auto target = static_cast<std::size_t>(std::max(ctx_.record->spec.target_members, 1));
   std::map<int, PeerId> by_slot;
-  for (const auto& [peer, joiner] : joiners_) {
+  for (const auto& [peer, joiner] : roster_.joiners) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-    if (pod != nullptr && pod->slot == joiner.join.slot && is_wanted(joiner))
+    if (pod != nullptr && pod->slot == joiner.join.slot && roster_.is_wanted(joiner))
       by_slot[pod->slot] = peer;
   }
   const bool is_enough = by_slot.size() == target || may_begin_with(by_slot.size());
@@ -131,47 +110,24 @@ std::vector<PeerId> Gang::full_gang() const {
   return gang;
 }
 
-void Gang::on_selected(const CheckpointSelected& selected) {
-  is_selecting_ = false;
-  if (!selected.error.empty()) {
-    ctx_.note("checkpoint_selection_failed", selected.error, true);
-    select_at_ = ctx_.now.steady + ctx_.timings.write_retry_max;
-    return;
-  }
-  is_selected_ = true;
-  start_ = selected;
-  ctx_.note("start_selected", selected.load_uri.empty() ? "from the beginning" : selected.load_uri);
-}
-
-bool Gang::select_start() {
-  const bool uses_storage = ctx_.keeps_processes() && ctx_.id.has_checkpoints;
-  if (!is_selected_ && !uses_storage) is_selected_ = true;
-  if (!is_selected_ && !is_selecting_ && (!select_at_ || ctx_.now.steady >= *select_at_)) {
-    is_selecting_ = true;
-    const auto& published = ctx_.record->status.checkpoint;
-    ctx_.act(SelectCheckpoint{ctx_.record->status.lineage, published ? published->uri : ""});
-  }
-  return is_selected_;
-}
-
 void Gang::prepare_commit() {
   if (ctx_.record->spec.is_stopping) {
     end(StopReason::kSuspended, false, "the job is suspended");
     return;
   }
-  const bool is_selected = select_start();
+  const bool is_selected = start_.select();
   const std::vector<PeerId> gang = full_gang();
   if (gang.empty() || !is_selected || !writer_.is_free()) return;
-  members_ = gang;
-  propose({Source::kStorage, 0, start_.step});
+  roster_.members = gang;
+  propose({Source::kStorage, 0, start_.chosen().step});
 }
 
 // What the gang has to say goes with it: one write for a change.
 void Gang::propose(const NextStart& start) {
-  api::WorkerGroupStatus next = generation_ > 0 ? desired() : ctx_.record->status;
+  api::WorkerGroupStatus next = roster_.generation > 0 ? desired() : ctx_.record->status;
   const std::vector<api::Member> before = std::exchange(next.members, {});
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    const Join& join = joiners_.at(members_[rank]).join;
+  for (std::size_t rank = 0; rank < roster_.members.size(); ++rank) {
+    const Join& join = roster_.joiners.at(roster_.members[rank]).join;
     next.members.push_back({join.self, join.address, static_cast<int>(rank), join.slot});
   }
   const GenerationStart newest{next.generation, next.base_generation, next.start_step};
@@ -181,8 +137,8 @@ void Gang::propose(const NextStart& start) {
     for (const api::Member& member : before) next.base_members.push_back(member.ref);
   } else if (kind == BaseMembers::kHolders) {
     const Holding wanted{start.base, start.step};
-    for (const PeerId peer : members_) {
-      const Joiner& joiner = joiners_.at(peer);
+    for (const PeerId peer : roster_.members) {
+      const Joiner& joiner = roster_.joiners.at(peer);
       if (std::ranges::find(joiner.parked->held, wanted) != joiner.parked->held.end())
         next.base_members.push_back(joiner.join.self);
     }
@@ -193,7 +149,7 @@ void Gang::propose(const NextStart& start) {
     next.progress->step = start.step;
   next.start_step = start.step;
   next.generation += 1;
-  if (generation_ > 0) tally_.count(next.tally.recoveries);
+  if (roster_.generation > 0) tally_.count(next.tally.recoveries);
   if (!tells_steps()) next.tally.time.attempt = ctx_.id.attempt;  // its programs run from then on
   next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start.step},
                                 start.base, next.checkpoint ? next.checkpoint->step : 0);
@@ -201,7 +157,7 @@ void Gang::propose(const NextStart& start) {
   proposal_ = next;
   ctx_.note("commit_proposed",
             "generation " + std::to_string(next.generation) + " of " +
-                std::to_string(members_.size()) + " members from step " +
+                std::to_string(roster_.members.size()) + " members from step " +
                 std::to_string(start.step) +
                 (start.base > 0 ? " of generation " + std::to_string(start.base) : ""));
   writer_.write(std::move(next));
@@ -217,21 +173,20 @@ bool Gang::is_committed() const {
 
 void Gang::enter_running() {
   stage_ = Stage::kRunning;
-  generation_ = ctx_.record->status.generation;
+  roster_.generation = ctx_.record->status.generation;
   last_write_ = running_since_ = ctx_.now.steady;
-  ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes, next_.step);
-  if (publishing_ && !is_publishing()) publishing_.reset();
+  saves_.begin_generation(next_.step);
+  saves_.forget_retry();
   are_peers_sent_ = false;
   proposal_.reset();
-  forget_told_failures();
+  failures_.forget_told(roster_.generation, ctx_.record->status.failures);
   const bool has_more = progress_.value() && progress_.value()->step > next_.step;
   if (!ctx_.keeps_processes() || has_more) progress_ = ProgressView{};
-  program_ends_.clear();
-  tally_.on_commit(generation_, next_.step);
+  failures_.forget_program_ends();
+  tally_.on_commit(roster_.generation, next_.step);
   if (!tells_steps()) tally_.on_programs_start(ctx_.now.steady);
-  asked_checkpoint_ = checkpoint_done_ = ctx_.record->status.checkpoint_done;
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    Joiner* joiner = find(members_[rank]);
+  for (std::size_t rank = 0; rank < roster_.members.size(); ++rank) {
+    Joiner* joiner = roster_.find(roster_.members[rank]);
     if (joiner == nullptr) {  // lost while the commit was under way
       const api::MemberRef& ref = ctx_.record->status.members[rank].ref;
       const api::EligiblePod* pod = ctx_.find_pod(ref.uid);
@@ -246,57 +201,42 @@ void Gang::enter_running() {
     joiner->member_rank = static_cast<int>(rank);
     joiner->is_new = std::exchange(joiner->is_newcomer, false) || joiner->is_new;
   }
-  const int source = source_rank();
+  const int source = roster_.source_rank(next_);
   // Whoever reported the state lost it while the commit was under way: nobody enters it.
   if (next_.base > 0 && source < 0)
     return begin_reform("the state to go on from was lost while the generation was committed",
                         Change::kWorkerLost);
-  if (!are_members([](const Joiner& joiner) { return !joiner.is_lost; }))
+  if (!roster_.are_members([](const Joiner& joiner) { return !joiner.is_lost; }))
     return begin_reform("a member was lost while the generation was committed",
                         Change::kWorkerLost);
-  const Join& first = joiners_.at(members_.front()).join;
+  const Join& first = roster_.joiners.at(roster_.members.front()).join;
   const Commit commit{.group = *ctx_.record,
                       .master_address = without_brackets(host_of(first.address)),
                       .master_port = first.master_port,
                       .key = ctx_.id.data_key,
-                      .load_uri = next_.base == 0 ? start_.load_uri : "",
+                      .load_uri = next_.base == 0 ? start_.chosen().load_uri : "",
                       .source_rank = source,
-                      .addresses = program_addresses()};
-  for (const PeerId peer : members_) send(peer, commit);
-  for (auto& [peer, joiner] : joiners_) {
+                      .addresses = roster_.program_addresses()};
+  for (const PeerId peer : roster_.members) send(peer, commit);
+  for (auto& [peer, joiner] : roster_.joiners) {
     if (std::exchange(joiner.is_left_out, false) && joiner.member_rank < 0) send(peer, commit);
   }
-  if (ctx_.id.has_checkpoints) ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, generation_});
-  for (const PeerId peer : members_) joiners_.at(peer).parked.reset();
-}
-
-int Gang::source_rank() const {
-  if (next_.base == 0) return -1;
-  int rank = 0;
-  for (const PeerId peer : members_) {
-    const auto& parked = joiners_.at(peer).parked;
-    for (std::size_t local = 0; local < static_cast<std::size_t>(ctx_.id.processes); ++local) {
-      const bool holds = parked && local < parked->held.size() &&
-                         parked->held[local] == Holding{next_.base, next_.step};
-      if (holds) return rank;
-      ++rank;
-    }
-  }
-  return -1;
+  if (ctx_.id.has_checkpoints) ctx_.act(CleanUpCheckpoints{ctx_.id.attempt, roster_.generation});
+  for (const PeerId peer : roster_.members) roster_.joiners.at(peer).parked.reset();
 }
 
 void Gang::send_peers() {
   if (!ctx_.keeps_processes()) return note_programs_start();  // they find each other
   if (are_peers_sent_) return;
-  if (!are_members([](const Joiner& joiner) { return joiner.ready.has_value(); })) return;
+  if (!roster_.are_members([](const Joiner& joiner) { return joiner.ready.has_value(); })) return;
   are_peers_sent_ = true;
   reform_deadline_.reset();
   Peers peers;
-  const std::string& config_hash = joiners_.at(members_.front()).ready->config_hash;
-  for (const PeerId peer : members_) {
-    const Joiner& joiner = joiners_.at(peer);
+  const std::string& config_hash = roster_.joiners.at(roster_.members.front()).ready->config_hash;
+  for (const PeerId peer : roster_.members) {
+    const Joiner& joiner = roster_.joiners.at(peer);
     if (joiner.ready->config_hash != config_hash) {
-      fail_gang(failure_of(
+      fail_gang(roster_.failure_of(
           joiner, {.cause = "Error",
                    .message = "its trainer has another configuration or other data than rank 0: "
                               "give all workers the same runtime.config and the same text"}));
@@ -306,7 +246,7 @@ void Gang::send_peers() {
       peers.addresses.push_back(host_of(joiner.join.address) + ":" + std::to_string(port));
     }
   }
-  for (const PeerId peer : members_) send(peer, peers);
+  for (const PeerId peer : roster_.members) send(peer, peers);
 }
 
 }  // namespace pawl::membership

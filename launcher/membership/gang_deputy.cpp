@@ -20,16 +20,15 @@ void Gang::seek_deputy() {
   const auto since = writer_.unheard_since();
   const bool is_away = since && ctx_.now.steady - *since >= ctx_.timings.api_away_max;
   // A manifest that waits for the record to be read waits for the API server, too.
-  const bool is_storing = is_publishing() && publishing_->is_sent;
-  const bool may_go = lives() && !has_trained_to_end() && !is_storing &&
-                      ctx_.record->spec.has_successors && !is_superseded();
+  const bool may_go = lives() && !roster_.has_trained_to_end() && !saves_.is_storing() &&
+                      ctx_.record->spec.has_successors && !ctx_.is_superseded();
   if (!is_away || !may_go) {
     deputy_ = {};
     return;
   }
   if (deputy_.peer) {
-    const auto joiner = joiners_.find(*deputy_.peer);
-    const bool is_there = joiner != joiners_.end() && may_lead(joiner->second);
+    const auto joiner = roster_.joiners.find(*deputy_.peer);
+    const bool is_there = joiner != roster_.joiners.end() && roster_.may_lead(joiner->second);
     const auto time = deputy_.is_told ? ctx_.timings.stand_max : ctx_.timings.api_retry_max;
     if (is_there && ctx_.now.steady < deputy_.since + time) return;
     if (is_there && !deputy_.is_told) {
@@ -43,8 +42,8 @@ void Gang::seek_deputy() {
   }
   if (ctx_.now.steady < deputy_.asked_at + ctx_.timings.ask_api_every) return;
   std::vector<PeerId> others;
-  for (const PeerId peer : members_)
-    if (peer != kSelfPeer && may_lead(joiners_.at(peer))) others.push_back(peer);
+  for (const PeerId peer : roster_.members)
+    if (peer != kSelfPeer && roster_.may_lead(roster_.joiners.at(peer))) others.push_back(peer);
   if (others.empty()) return;
   deputy_.asked_at = ctx_.now.steady;
   send(others[deputy_.asked++ % others.size()], AskApi{});
@@ -52,7 +51,7 @@ void Gang::seek_deputy() {
 
 void Gang::on_api_reached(const Joiner& joiner) {
   if (deputy_.peer || deputy_.asked == 0) return;
-  for (const auto& [peer, one] : joiners_)
+  for (const auto& [peer, one] : roster_.joiners)
     if (&one == &joiner) deputy_.peer = peer;
   deputy_.since = ctx_.now.steady;
   deputy_.is_told = false;
@@ -61,16 +60,16 @@ void Gang::on_api_reached(const Joiner& joiner) {
 
 // The word of a member that another launcher leads.
 bool Gang::is_deposed_by(PeerId peer, const api::WorkerGroup& group) const {
-  const auto joiner = joiners_.find(peer);
+  const auto joiner = roster_.joiners.find(peer);
   const api::WorkerGroupStatus& status = group.status;
-  return joiner != joiners_.end() && is_ours(joiner->second) && status.leader &&
+  return joiner != roster_.joiners.end() && roster_.is_ours(joiner->second) && status.leader &&
          status.leader->ref != ctx_.id.self && status.attempt == ctx_.id.attempt &&
          status.term > ctx_.record->status.term;
 }
 
 // They hang up when they have read it.
 void Gang::follow(PeerId leader) {
-  for (const auto& [peer, joiner] : joiners_) {
+  for (const auto& [peer, joiner] : roster_.joiners) {
     if (peer != leader && peer != kSelfPeer && !joiner.is_lost) send(peer, Leads{*ctx_.record});
   }
 }

@@ -10,12 +10,6 @@
 #include "launcher/membership/gang.h"
 
 namespace pawl::membership {
-namespace {
-
-constexpr std::size_t kEndsMax = 16;  // more would say the same
-
-}  // namespace
-
 bool was_killed(const api::Failure& failure) {
   constexpr int kShellBase = 128;  // a shell says so with a code
   const int code = failure.exit_code.value_or(0);
@@ -28,7 +22,7 @@ void Gang::on_program_lost(const api::Failure& failure) {
   const bool explains = was_killed(failure);
   const bool is_victim = failure.cause == "Victim";  // code 75: not its fault. It explains nobody's
   if (explains || is_victim) remember(failure);
-  if (!explains && !is_victim && program_ends_.size() < kEndsMax) program_ends_.push_back(failure);
+  if (!explains && !is_victim) failures_.add_program_end(failure);
   if (stage_ == Stage::kRunning) {
     is_explained_ = explains;
     break_up(failure.message, change_of(failure.cause));
@@ -50,7 +44,7 @@ bool Gang::ends_at_rest() {
   if (ctx_.keeps_processes() || stage_ != Stage::kReforming) return false;
   if (ctx_.record->spec.is_stopping) {
     end(StopReason::kSuspended, true, "the job is suspended");
-  } else if (has_to_end()) {
+  } else if (roster_.has_to_end()) {
     end(StopReason::kDrained, true, "the leading launcher was told to terminate");
   }
   return stage_ != Stage::kReforming;
@@ -62,54 +56,36 @@ void Gang::note_programs_start() {
   const auto time =
       std::chrono::duration_cast<std::chrono::milliseconds>(ctx_.now.steady - *broken_since_);
   broken_since_.reset();
-  ctx_.note("generation_runs",
-            "generation " + std::to_string(generation_) + ": all programs are started again, " +
-                std::to_string(time.count()) + " ms after the one before it was broken");
+  ctx_.note("generation_runs", "generation " + std::to_string(roster_.generation) +
+                                   ": all programs are started again, " +
+                                   std::to_string(time.count()) +
+                                   " ms after the one before it was broken");
 }
 
 // All are at rest. Where nothing was lost, what may have been has a moment to be heard of. Of a
 // gang that does not go on in place a loss that explains the ends has ended it already.
 bool Gang::is_judging() {
   if (is_explained_ && !is_mutant(Mutant::kI37VictimBlamed)) {
-    program_ends_.clear();
+    failures_.forget_program_ends();
     // Nor are those named that say themselves that it was not their fault.
-    std::erase_if(failures_, [this](const api::Failure& failure) {
-      return failure.cause == "Victim" && failure.generation >= generation_;
-    });
+    failures_.forget_victims(roster_.generation);
   }
   const bool goes_on = ctx_.keeps_processes() || ctx_.record->spec.is_in_place;
-  if (program_ends_.empty() && goes_on) return false;
-  const bool has_peers = members_.size() * static_cast<std::size_t>(ctx_.id.processes) > 1;
+  const auto& ends = failures_.program_ends();
+  if (ends.empty() && goes_on) return false;
+  const bool has_peers = roster_.members.size() * static_cast<std::size_t>(ctx_.id.processes) > 1;
   if (has_peers && broken_since_ && ctx_.now.steady < *broken_since_ + ctx_.timings.culprit_wait)
     return true;
-  const std::string why = program_ends_.empty()
-                              ? reform_why_
-                              : program_ends_.front().pod + ": " + program_ends_.front().message;
+  const std::string why =
+      ends.empty() ? reform_why_ : ends.front().pod + ": " + ends.front().message;
   blame_program();
   end(StopReason::kFailed, false, why);
   return true;
 }
 
-// Where they listen, by rank: TensorFlow's want to be told of all, the first one of MPI and of Ray
-// starts the others' work there; the rest find each other through rank 0.
-std::vector<std::string> Gang::program_addresses() const {
-  std::vector<std::string> addresses;
-  const api::RuntimeKind runtime = ctx_.id.runtime;
-  const bool are_wanted = runtime == api::RuntimeKind::kTensorFlow ||
-                          runtime == api::RuntimeKind::kMpi || runtime == api::RuntimeKind::kRay;
-  if (!are_wanted) return addresses;
-  for (const PeerId peer : members_) {
-    const Join& join = joiners_.at(peer).join;
-    const std::string host = join.address.substr(0, join.address.rfind(':'));
-    for (const std::uint16_t port : join.ports)
-      addresses.push_back(host + ":" + std::to_string(port));
-  }
-  return addresses;
-}
-
 void Gang::blame_program() {
   is_program_blamed_ = true;
-  for (api::Failure& failure : std::exchange(program_ends_, {})) remember(std::move(failure));
+  failures_.blame_programs(generation_of_failures());
 }
 
 }  // namespace pawl::membership

@@ -50,14 +50,15 @@ void Gang::on_join(PeerId peer, const Join& join) {
   joiner.join = join;
   joiner.last_heard = ctx_.now.steady;
   joiner.is_leaving = join.is_leaving;
-  joiner.is_parted = parted_.contains(join.self.uid);
-  joiners_[peer] = std::move(joiner);
+  joiner.is_parted = apart_.is_parted(join.self.uid);
+  roster_.joiners[peer] = std::move(joiner);
   joined_at_ = ctx_.now.steady;
   // One that was lost and is back, and waits to be let in.
   std::erase_if(strayed_, [&](const Joiner& one) { return one.join.self.uid == join.self.uid; });
-  if (generation_ > 0 && !parted_.contains(join.self.uid)) forget_silence(join.self.uid);
-  const auto there =
-      std::ranges::count_if(joiners_, [](const auto& entry) { return !entry.second.is_lost; });
+  if (roster_.generation > 0 && !apart_.is_parted(join.self.uid))
+    failures_.forget_silence(join.self.uid);
+  const auto there = std::ranges::count_if(roster_.joiners,
+                                           [](const auto& entry) { return !entry.second.is_lost; });
   ctx_.note("member_joined", join.pod + ", slot " + std::to_string(join.slot) + ", " +
                                  std::to_string(there) + " of " +
                                  std::to_string(ctx_.record->spec.target_members));
@@ -66,7 +67,7 @@ void Gang::on_join(PeerId peer, const Join& join) {
 // The same launcher on a new connection: the old one is dead, whether or not we have noticed.
 void Gang::drop_older_connections(PeerId peer, const std::string& uid) {
   std::vector<PeerId> older;
-  for (const auto& [other, joiner] : joiners_) {
+  for (const auto& [other, joiner] : roster_.joiners) {
     if (other != peer && joiner.join.self.uid == uid && !joiner.is_lost) older.push_back(other);
   }
   for (const PeerId other : older) {
@@ -75,54 +76,29 @@ void Gang::drop_older_connections(PeerId peer, const std::string& uid) {
   }
 }
 
-// Anybody with a token of this namespace may join and wait to become eligible. Whoever is not of
-// this gang has no say in it: neither a pod of another job, nor one that came too late.
-bool Gang::is_ours(const Joiner& joiner) const {
-  if (generation_ > 0) return joiner.member_rank >= 0;
-  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-  return pod != nullptr && pod->slot == joiner.join.slot;
-}
-
-bool Gang::owns_rank(const Joiner& joiner, int rank) const {
-  return joiner.member_rank >= 0 && rank >= 0 && rank / ctx_.id.processes == joiner.member_rank;
-}
-
-// A member speaks of its own processes, whatever it says.
-api::Failure Gang::failure_of(const Joiner& joiner, api::Failure failure) const {
-  const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-  failure.pod = pod != nullptr ? pod->name : joiner.join.pod;
-  failure.pod_uid = joiner.join.self.uid;
-  if (failure.node.empty()) failure.node = joiner.join.node;
-  if (!failure.time) failure.time = ctx_.now.wall;
-  failure.attempt = ctx_.id.attempt;
-  if (joiner.member_rank >= 0 && !owns_rank(joiner, failure.rank))
-    failure.rank = joiner.member_rank * ctx_.id.processes;
-  return failure;
-}
-
 // ---- going
 
 void Gang::on_peer_down(PeerId peer, const std::string& why) {
-  if (find(peer) != nullptr) lose(peer, why);
+  if (roster_.find(peer) != nullptr) lose(peer, why);
 }
 
 void Gang::lose(PeerId peer, const std::string& why) {
-  Joiner& joiner = joiners_.at(peer);
+  Joiner& joiner = roster_.joiners.at(peer);
   if (joiner.is_lost) return;
   ctx_.note("member_lost", joiner.join.pod + ": " + why, true);
-  if (stage_ == Stage::kGathering || !is_ours(joiner)) {
+  if (stage_ == Stage::kGathering || !roster_.is_ours(joiner)) {
     const bool may_come = lives() && !joiner.is_released && !joiner.is_leaving;
     joiner.lost_since = ctx_.now.steady;
     if (may_come) strayed_.push_back(std::move(joiner));
-    joiners_.erase(peer);
+    roster_.joiners.erase(peer);
     return;
   }
   mark_lost(joiner);
   if (!lives() || joiner.is_finished || joiner.has_left) return;
-  const api::Failure failure =
-      failure_of(joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
+  const api::Failure failure = roster_.failure_of(
+      joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
   if (!ctx_.record->spec.has_successors) return fail_gang(failure);
-  const bool is_to_go = joiner.is_leaving || joiner.is_newcomer || !is_wanted(joiner);
+  const bool is_to_go = joiner.is_leaving || joiner.is_newcomer || !roster_.is_wanted(joiner);
   joiner.is_told = joiner.is_leaving || !is_to_go;
   if (!is_to_go) remember(failure);
   const Change of_those = joiner.is_leaving ? Change::kWorkerLeft : Change::kResized;
@@ -140,7 +116,7 @@ void Gang::mark_lost(Joiner& joiner) {
 void Gang::on_tick() {
   seek_deputy();
   std::vector<PeerId> silent;
-  for (auto& [peer, joiner] : joiners_) {
+  for (auto& [peer, joiner] : roster_.joiners) {
     if (peer == kSelfPeer || joiner.is_lost || joiner.has_left) continue;
     if (ctx_.now.steady - joiner.last_heard > ctx_.timings.dead) {
       silent.push_back(peer);
@@ -151,16 +127,17 @@ void Gang::on_tick() {
   for (const PeerId peer : silent) {
     ctx_.act(HangUp{peer});
     lose(peer, "nothing heard for " + std::to_string(ctx_.timings.dead.count()) + " ms");
-    if (Joiner* joiner = find(peer)) joiner->rejoin_by = ctx_.now.steady;  // it had its time
+    if (Joiner* joiner = roster_.find(peer))
+      joiner->rejoin_by = ctx_.now.steady;  // it had its time
   }
 }
 
 void Gang::forgive_silence() {
-  for (auto& [peer, joiner] : joiners_) joiner.last_heard = ctx_.now.steady;
+  for (auto& [peer, joiner] : roster_.joiners) joiner.last_heard = ctx_.now.steady;
 }
 
 void Gang::dissolve() {
-  for (const auto& [peer, joiner] : joiners_) {
+  for (const auto& [peer, joiner] : roster_.joiners) {
     if (peer != kSelfPeer) ctx_.act(HangUp{peer});
   }
 }
@@ -187,8 +164,9 @@ void Gang::on_leaving(Joiner& joiner) {
 void Gang::end_without_leader(const Joiner& joiner) {
   if (!lives() || joiner.join.self != ctx_.id.self) return;
   const std::string why = "the processes of the leading launcher have ended";
-  const bool has_heirs = ctx_.record->spec.has_successors && !has_trained_to_end() &&
-                         count_members([this](const Joiner& one) { return may_lead(one); }) > 0;
+  const bool has_heirs =
+      ctx_.record->spec.has_successors && !roster_.has_trained_to_end() &&
+      roster_.count_members([this](const Joiner& one) { return roster_.may_lead(one); }) > 0;
   if (!has_heirs) return end(StopReason::kFailed, false, why);
   ctx_.note("lead_dropped", why, true);
   dissolve();
@@ -207,47 +185,27 @@ void Gang::on_left(Joiner& joiner) {
 // Once all others are at rest, and one of them holds what it holds. A step that it alone has made
 // is not confirmed, and may be made again.
 void Gang::release_leaving() {
-  for (const PeerId peer : members_) {
-    Joiner& joiner = joiners_.at(peer);
+  for (const PeerId peer : roster_.members) {
+    Joiner& joiner = roster_.joiners.at(peer);
     const bool can_go = joiner.is_leaving && peer != kSelfPeer && !joiner.is_lost && joiner.parked;
-    if (!can_go || joiner.is_released || !is_held_by_others(joiner, true)) continue;
+    if (!can_go || joiner.is_released || !roster_.is_held_by_others(joiner, true)) continue;
     joiner.is_released = true;
     send(peer, StopGang{StopReason::kDrained, false, "another pod takes its place"});
   }
 }
 
-bool Gang::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {
-  const auto newest = [](const Joiner& joiner) {
-    std::int64_t generation = 0;
-    for (const Holding& held : joiner.parked->held)
-      generation = std::max(generation, held.generation);
-    return generation;
-  };
-  bool is_held = false;
-  for (const PeerId peer : members_) {
-    const Joiner& joiner = joiners_.at(peer);
-    if (&joiner == &leaving || joiner.is_lost || joiner.is_leaving) continue;
-    if (!with_unwanted && !is_wanted(joiner)) continue;
-    if (!joiner.parked) return false;
-    is_held = is_held || newest(joiner) >= newest(leaving);
-  }
-  return is_held;
-}
-
 // ---- the places of those who are gone
-
-bool Gang::is_awaited(const Joiner& joiner) { return joiner.is_lost && !joiner.is_finished; }
 
 // The operator has given their place to another pod: what they hold is void. A launcher that was
 // parted from hears nothing else of it.
 void Gang::drop_replaced() {
   if (ctx_.record->spec.attempt != ctx_.id.attempt) return;
-  for (const auto& [peer, joiner] : joiners_) {
+  for (const auto& [peer, joiner] : roster_.joiners) {
     if (joiner.is_parted && !joiner.is_lost && ctx_.find_pod(joiner.join.self.uid) == nullptr)
       ctx_.act(HangUp{peer});
   }
-  for (const PeerId peer : members_) {
-    const Joiner& joiner = joiners_.at(peer);
+  for (const PeerId peer : roster_.members) {
+    const Joiner& joiner = roster_.joiners.at(peer);
     if (joiner.is_lost || ctx_.find_pod(joiner.join.self.uid) != nullptr) continue;
     ctx_.act(HangUp{peer});
     lose(peer, "another pod has its place");
@@ -270,47 +228,45 @@ void Gang::take_over() {
     joiner.lost_since = ctx_.now.steady;
     joiner.rejoin_by = ctx_.now.steady + ctx_.timings.rejoin_takeover_wait;
     const PeerId place = kVacant + vacancies_++;
-    joiners_[place] = std::move(joiner);
-    members_.push_back(place);
+    roster_.joiners[place] = std::move(joiner);
+    roster_.members.push_back(place);
   }
   for (const api::Failure& failure : status.failures) {
     const bool is_of_now = failure.attempt == ctx_.id.attempt;
     // Who leads is not parted from, but the other one.
     const bool is_ours = failure.pod_uid == ctx_.id.self.uid;
     if (failure.cause == api::kCauseUnreached && is_of_now && !is_ours)
-      parted_.insert(failure.pod_uid);
+      apart_.part(failure.pod_uid);
   }
-  generation_ = status.generation;
+  roster_.generation = status.generation;
   stage_ = Stage::kReforming;
   reforms_ = 1;
   reform_why_ = "the leading launcher was lost";
   is_blameless_ = is_explained_ = true;  // as far as we know
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   broken_since_ = ctx_.now.steady;
-  if (!tells_steps() && ctx_.programs_generation == generation_)
-    tally_.on_programs_ran(generation_, ctx_.programs_since, ctx_.now.steady);
+  if (!tells_steps() && ctx_.programs_generation == roster_.generation)
+    tally_.on_programs_ran(roster_.generation, ctx_.programs_since, ctx_.now.steady);
   tally_.on_change(Change::kLeaderChanged, ctx_.now.steady);
-  ledger_.begin_generation(static_cast<int>(members_.size()) * ctx_.id.processes,
-                           status.start_step);
-  if (status.progress) ledger_.confirm(status.progress->step);
-  asked_checkpoint_ = checkpoint_done_ = status.checkpoint_done;
-  ctx_.note("gang_taken_over", "generation " + std::to_string(generation_) + " of " +
-                                   std::to_string(members_.size()) + " members");
+  saves_.begin_generation(status.start_step);
+  if (status.progress) saves_.confirm(status.progress->step);
+  ctx_.note("gang_taken_over", "generation " + std::to_string(roster_.generation) + " of " +
+                                   std::to_string(roster_.members.size()) + " members");
 }
 
 // By the same launcher on a new connection, or by the one that is in its slot now.
 void Gang::fill_places() {
-  for (PeerId& place : members_) {
-    if (!is_awaited(joiners_.at(place))) continue;
-    const Joiner lost = joiners_.at(place);  // outlives its entry
-    const auto next = std::ranges::find_if(joiners_, [&](const auto& entry) {
+  for (PeerId& place : roster_.members) {
+    if (!roster_.joiners.at(place).is_awaited()) continue;
+    const Joiner lost = roster_.joiners.at(place);  // outlives its entry
+    const auto next = std::ranges::find_if(roster_.joiners, [&](const auto& entry) {
       const Joiner& one = entry.second;
       const api::EligiblePod* pod = ctx_.find_pod(one.join.self.uid);
       return !one.is_lost && !one.is_parted && one.member_rank < 0 &&
              one.join.slot == lost.join.slot && pod != nullptr && pod->slot == lost.join.slot;
     });
-    if (next == joiners_.end()) continue;
-    joiners_.erase(place);
+    if (next == roster_.joiners.end()) continue;
+    roster_.joiners.erase(place);
     proposal_.reset();  // was of another one
     place = next->first;
     Joiner& joiner = next->second;
@@ -318,50 +274,19 @@ void Gang::fill_places() {
     joiner.losses = lost.losses;
     joiner.lost_in = lost.lost_in;
     joiner.lost_at = lost.lost_at;
-    if (joiner.join.self == lost.join.self) forget_silence(joiner.join.self.uid);
+    if (joiner.join.self == lost.join.self) failures_.forget_silence(joiner.join.self.uid);
     ctx_.note("place_filled", joiner.join.pod + " is member " + std::to_string(joiner.member_rank) +
                                   " from now on");
-    send(place, Park{generation_});
+    send(place, Park{roster_.generation});
   }
 }
 
 // Nobody waits for them when all are to stop: those who are there save what they hold.
 void Gang::close_places() {
-  std::erase_if(members_, [this](PeerId peer) {
-    const Joiner& joiner = joiners_.at(peer);
-    return is_awaited(joiner) && ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
-  });
-}
-
-// Heard again before the record told of it.
-void Gang::forget_silence(const std::string& uid) {
-  std::erase_if(failures_, [&](const api::Failure& failure) {
-    return failure.pod_uid == uid && is_silence(failure);
-  });
-}
-
-bool Gang::is_heard(const std::string& uid) const {
-  return std::ranges::any_of(members_, [&](PeerId peer) {
-    const auto found = joiners_.find(peer);
-    return found != joiners_.end() && found->second.join.self.uid == uid && !found->second.is_lost;
-  });
-}
-
-// It is no member, or not any more, and may become one.
-bool Gang::is_waiting(const std::string& uid) const {
-  return std::ranges::any_of(joiners_, [&](const auto& entry) {
-    const Joiner& joiner = entry.second;
-    return joiner.join.self.uid == uid && joiner.member_rank < 0 && !joiner.is_lost &&
-           !joiner.is_released && !joiner.is_parted && ctx_.find_pod(uid) != nullptr;
-  });
-}
-
-bool Gang::has_trained_to_end() const {
-  return std::ranges::any_of(members_, [&](PeerId peer) {
-    const auto found = joiners_.find(peer);
-    if (found == joiners_.end()) return false;
-    const Joiner& joiner = found->second;
-    return joiner.is_finished || (joiner.parked && joiner.parked->has_ended);
+  std::erase_if(roster_.members, [this](PeerId peer) {
+    const Joiner& joiner = roster_.joiners.at(peer);
+    return joiner.is_awaited() &&
+           ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
   });
 }
 

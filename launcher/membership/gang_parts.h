@@ -29,21 +29,12 @@ struct Joiner {
   bool is_left_out = false;  // the gang goes on without it, which it has to hear with the commit
   bool is_parted = false;    // another pod is to have its place
   bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
+
+  bool is_awaited() const { return is_lost && !is_finished; }
 };
 
 // A place whose member is gone has such a number, and above; no connection has.
 inline constexpr PeerId kVacant = PeerId{1} << 63;
-
-struct Flaps {  // of a node: its members that fell silent
-  int count = 0;
-  SteadyPoint last{};
-};
-
-struct Apart {                  // two members whose processes do not reach each other
-  std::string first, second;    // UIDs, in order
-  int times = 0;                // generations that it broke, without a step between them
-  std::int64_t generation = 0;  // the newest of them
-};
 
 struct Deputy {                     // who may lead in our stead, as we do not reach the API server
   std::optional<PeerId> peer = {};  // it does
@@ -51,20 +42,6 @@ struct Deputy {                     // who may lead in our stead, as we do not r
   bool is_told = false;
   std::size_t asked = 0;  // members, one after the other
   SteadyPoint asked_at{};
-};
-
-struct Publishing {
-  std::int64_t step = 0, generation = 0;
-  std::uint64_t read_id = 0;
-  bool is_sent = false;
-  int tries = 0;
-  std::optional<SteadyPoint> retry_at = {};  // the last try has failed
-  std::vector<ShardDone> shards = {};        // by rank
-};
-
-struct SaveError {
-  std::int64_t step = 0;
-  api::Failure failure;
 };
 
 }  // namespace pawl::membership

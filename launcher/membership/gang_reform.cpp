@@ -16,10 +16,10 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
   if (!ctx_.keeps_processes()) return on_program_lost(failure);
   remember(failure);
   if (stage_ != Stage::kRunning && stage_ != Stage::kReforming) return;
-  if (std::exchange(joiner.lost_in, generation_) == generation_)
+  if (std::exchange(joiner.lost_in, roster_.generation) == roster_.generation)
     return begin_reform(failure.message, change_of(failure.cause));
-  if (ledger_.confirmed() > joiner.lost_at) joiner.losses = 0;
-  joiner.lost_at = ledger_.confirmed();
+  if (saves_.confirmed() > joiner.lost_at) joiner.losses = 0;
+  joiner.lost_at = saves_.confirmed();
   if (++joiner.losses > ctx_.timings.reforms_max) {
     give_up_reform("the processes of " + joiner.join.pod + " were killed " +
                    std::to_string(joiner.losses) + " times without a new step");
@@ -29,7 +29,7 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
 }
 
 void Gang::on_broken(const Joiner& joiner, const Broken& broken) {
-  if (broken.generation != generation_) return;
+  if (broken.generation != roster_.generation) return;
   if (broken.unreached_rank >= 0) note_unreached(joiner, broken);
   if (stage_ == Stage::kRunning)
     begin_reform(joiner.join.pod + ": " + broken.why, Change::kConnection);
@@ -41,20 +41,20 @@ void Gang::begin_reform(const std::string& why, Change change) {
 }
 
 void Gang::break_up(const std::string& why, Change change) {
-  const bool is_running = stage_ == Stage::kRunning && !has_finished();
+  const bool is_running = stage_ == Stage::kRunning && !roster_.has_finished();
   if (is_running || stage_ == Stage::kReforming) tally_.on_change(change, ctx_.now.steady);
   if (!is_running) return;
   const bool is_blameless = change <= Change::kWorkerLeft;
   is_blameless_ = is_blameless;
   has_left_out_ = false;
-  for (const PeerId peer : members_) {
-    Joiner& joiner = joiners_.at(peer);
-    joiner.is_new = joiner.is_new && ledger_.confirmed() <= next_.step;
+  for (const PeerId peer : roster_.members) {
+    Joiner& joiner = roster_.joiners.at(peer);
+    joiner.is_new = joiner.is_new && saves_.confirmed() <= next_.step;
   }
   // A drain or another size says nothing of a foreign program.
   const bool is_trouble = ctx_.keeps_processes() || !is_blameless;
   reforms_ = has_got_on() ? 1 : reforms_ + (is_trouble ? 1 : 0);
-  reformed_at_ = std::max(reformed_at_, ledger_.confirmed());
+  reformed_at_ = std::max(reformed_at_, saves_.confirmed());
   reform_why_ = why;
   stage_ = Stage::kReforming;
   if (reforms_ > ctx_.timings.reforms_max && (ctx_.keeps_processes() || is_explained_)) {
@@ -62,21 +62,20 @@ void Gang::break_up(const std::string& why, Change change) {
     return;
   }
   reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
-  is_selected_ = false;
-  start_ = {};
+  start_.forget();
   if (!broken_since_) broken_since_ = ctx_.now.steady;
-  ctx_.note("gang_parks", "confirmed step " + std::to_string(ledger_.confirmed()) + "; " + why,
+  ctx_.note("gang_parks", "confirmed step " + std::to_string(saves_.confirmed()) + "; " + why,
             true);
   park_all();
 }
 
 void Gang::park_all() {
   proposal_.reset();
-  const bool is_calm = is_blameless_ && count_members(is_awaited) == 0;
-  for (const PeerId peer : members_) {
-    Joiner& joiner = joiners_.at(peer);
+  const bool is_calm = is_blameless_ && roster_.count_members(&Joiner::is_awaited) == 0;
+  for (const PeerId peer : roster_.members) {
+    Joiner& joiner = roster_.joiners.at(peer);
     joiner.parked.reset();
-    if (!joiner.is_lost) send(peer, Park{generation_, is_calm});
+    if (!joiner.is_lost) send(peer, Park{roster_.generation, is_calm});
   }
 }
 
@@ -84,30 +83,31 @@ void Gang::park_all() {
 void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const std::string text = "the gang was broken (" + reform_why_ + "): " + why;
   if (!is_explained_) blame_program();
-  if (has_failed()) return end(StopReason::kFailed, false, text);
-  const bool is_networks = !apart_.empty();  // fault
+  if (failures_.has_failed(roster_.generation)) return end(StopReason::kFailed, false, text);
+  const bool is_networks = !apart_.is_empty();  // fault
   if ((is_blameless_ || is_networks) && culprit == nullptr)
     return end(StopReason::kDrained, false, text);
   api::Failure failure{
       .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
-  fail_gang(culprit != nullptr ? failure_of(*culprit, std::move(failure)) : std::move(failure));
+  fail_gang(culprit != nullptr ? roster_.failure_of(*culprit, std::move(failure))
+                               : std::move(failure));
 }
 
 void Gang::note_step(std::int64_t step) {
   if (ctx_.keeps_processes() && step <= next_.step) return;
   tally_.on_step(step, ctx_.now.steady);
-  if (step > next_.step) forget_apart();
+  if (step > next_.step) apart_.forget();
   if (!broken_since_ || step <= next_.step) return;
   const auto time =
       std::chrono::duration_cast<std::chrono::milliseconds>(ctx_.now.steady - *broken_since_);
   broken_since_.reset();
-  ctx_.note("generation_runs", "generation " + std::to_string(generation_) + " made step " +
+  ctx_.note("generation_runs", "generation " + std::to_string(roster_.generation) + " made step " +
                                    std::to_string(step) + ", " + std::to_string(time.count()) +
                                    " ms after the one before it was broken");
 }
 
 bool Gang::has_got_on() const {
-  if (ctx_.keeps_processes() || ledger_.confirmed() > 0) return ledger_.confirmed() > reformed_at_;
+  if (ctx_.keeps_processes() || saves_.confirmed() > 0) return saves_.confirmed() > reformed_at_;
   return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_proven;
 }
 
@@ -122,23 +122,24 @@ bool Gang::is_reforming() const {
 void Gang::drive_reform() {
   if (ends_at_rest()) return;
   if (stage_ == Stage::kReforming) {
-    if (has_trained_to_end()) {
+    if (roster_.has_trained_to_end()) {
       if (writer_.is_free()) fill_places();
       return close_reform();
     }
     settle_places();
   }
-  const bool are_parked = stage_ == Stage::kReforming && are_members([](const Joiner& joiner) {
-                            return joiner.parked.has_value() && !joiner.is_released;
-                          });
-  if (are_parked && ctx_.record->status.generation > generation_) {
+  const bool are_parked =
+      stage_ == Stage::kReforming && roster_.are_members([](const Joiner& joiner) {
+        return joiner.parked.has_value() && !joiner.is_released;
+      });
+  if (are_parked && ctx_.record->status.generation > roster_.generation) {
     // A write of ours that had been given up was applied all the same: what was promised is void.
-    generation_ = ctx_.record->status.generation;
+    roster_.generation = ctx_.record->status.generation;
     return park_all();
   }
   if (are_parked && (is_judging() || gives_up_when_parked() || parts())) return;
   // Those that are not up yet are left out after a while, where somebody holds the state.
-  const bool is_unready = is_enough() && holds_state() && !are_members_ready();
+  const bool is_unready = is_enough() && roster_.holds_state() && !roster_.are_members_ready();
   const bool is_waiting = !may_go_on() || is_unready;
   const auto start = are_parked && !is_waiting ? best_start() : std::nullopt;
   // An API server that is away is waited for, with the state in memory; nobody else is for ever.
@@ -149,17 +150,16 @@ void Gang::drive_reform() {
 // Where one has passed the closing barrier all have, and end well, but for those that the order
 // found before it.
 void Gang::close_reform() {
-  if (has_finished()) {
+  if (roster_.has_finished()) {
     stage_ = Stage::kRunning;
     reform_deadline_.reset();
     return;
   }
-  const bool cannot_end = count_members([this](const Joiner& joiner) {
-                            const bool has_rested = joiner.parked && joiner.parked->has_rested;
-                            const bool is_gone =
-                                joiner.is_lost && ctx_.now.steady >= joiner.rejoin_by;
-                            return !joiner.is_finished && (has_rested || is_gone);
-                          }) > 0;
+  const bool cannot_end = roster_.count_members([this](const Joiner& joiner) {
+    const bool has_rested = joiner.parked && joiner.parked->has_rested;
+    const bool is_gone = joiner.is_lost && ctx_.now.steady >= joiner.rejoin_by;
+    return !joiner.is_finished && (has_rested || is_gone);
+  }) > 0;
   if (cannot_end) return give_up_reform("a rank had trained to the end already");
   if (ctx_.now.steady >= *reform_deadline_) give_up_after_deadline();
 }
@@ -172,7 +172,7 @@ void Gang::settle_places() {
     drop_unwanted();
     fill_places();
     add_newcomers();
-    if (ctx_.record->spec.is_stopping || has_to_end()) {
+    if (ctx_.record->spec.is_stopping || roster_.has_to_end()) {
       close_places();  // all go together, and save
     } else {
       release_leaving();
@@ -182,9 +182,9 @@ void Gang::settle_places() {
   if (!may_go_on()) reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
   bool is_late = has_told_wrongly();
   is_late = tell_strayed() || is_late;
-  for (const PeerId peer : members_) {
-    Joiner& joiner = joiners_.at(peer);
-    if (!is_awaited(joiner)) continue;
+  for (const PeerId peer : roster_.members) {
+    Joiner& joiner = roster_.joiners.at(peer);
+    if (!joiner.is_awaited()) continue;
     reform_deadline_ = ctx_.now.steady + ctx_.timings.reform_max;
     if (ctx_.now.steady - joiner.lost_since < ctx_.timings.loss_told_wait) continue;
     is_late = true;
@@ -196,8 +196,8 @@ void Gang::settle_places() {
 // It names somebody as silent who is heard again: the operator must not act on it.
 bool Gang::is_wrong(const api::Failure& failure) const {
   if (!lives() || failure.attempt != ctx_.id.attempt || !is_silence(failure)) return false;
-  return is_waiting(failure.pod_uid) ||
-         (failure.generation == generation_ && is_heard(failure.pod_uid));
+  return roster_.is_waiting(failure.pod_uid) ||
+         (failure.generation == roster_.generation && roster_.is_heard(failure.pod_uid));
 }
 
 bool Gang::has_told_wrongly() const {
@@ -208,8 +208,8 @@ bool Gang::has_told_wrongly() const {
 void Gang::give_up_after_deadline() {
   std::string silent;
   const Joiner* first_silent = nullptr;
-  for (const PeerId peer : members_) {
-    const Joiner& joiner = joiners_.at(peer);
+  for (const PeerId peer : roster_.members) {
+    const Joiner& joiner = roster_.joiners.at(peer);
     if (joiner.is_finished) continue;
     const bool is_there =
         stage_ == Stage::kReforming ? joiner.parked.has_value() : joiner.ready.has_value();
@@ -225,62 +225,17 @@ void Gang::give_up_after_deadline() {
                  first_silent);
 }
 
-NextStart Gang::start_by_reports() const {
-  const api::WorkerGroupStatus& status = ctx_.record->status;
-  const GenerationStart newest{status.generation, status.base_generation, status.start_step};
-  return next_start(newest, reports(), is_all_accounted());
-}
-
 // Of what is held and what is stored.
 std::optional<NextStart> Gang::best_start() {
-  const NextStart start = start_by_reports();
+  const NextStart start = roster_.start_by_reports();
   if (start.source == Source::kMemory) return start;
   // What is being stored or published may be the newest that there is.
   const bool is_writing =
-      !are_members([](const Joiner& joiner) { return !joiner.parked->is_writing; });
-  if (start.source == Source::kWait || is_writing || is_publishing()) return std::nullopt;
-  if (!select_start()) return std::nullopt;
-  if (start.base > 0 && start.step > start_.step) return start;
-  return NextStart{Source::kStorage, 0, start_.step};
-}
-
-std::vector<ParkedReport> Gang::reports() const {
-  const api::WorkerGroupStatus& status = ctx_.record->status;
-  // What the newest generation went on from.
-  std::vector<api::LineageEntry> below = status.lineage;
-  std::erase_if(
-      below, [&](const api::LineageEntry& entry) { return entry.generation == status.generation; });
-  std::vector<ParkedReport> reports;
-  for (const PeerId peer : members_) {
-    const Joiner& joiner = joiners_.at(peer);
-    if (!joiner.parked) continue;
-    ParkedReport report;
-    report.is_member = std::ranges::find(status.members, joiner.join.self, &api::Member::ref) !=
-                       status.members.end();
-    report.is_base_member =
-        std::ranges::find(status.base_members, joiner.join.self) != status.base_members.end();
-    report.has_never_held = joiner.parked->has_never_held;
-    for (const Holding& held : joiner.parked->held) {
-      report.held = held;
-      report.is_on_line = is_on_line(held, below);
-      reports.push_back(report);
-    }
-  }
-  return reports;
-}
-
-bool Gang::is_all_accounted() const {
-  const api::WorkerGroupStatus& status = ctx_.record->status;
-  const auto is_accounted = [this](const api::MemberRef& ref) {
-    const bool has_reported = std::ranges::any_of(members_, [&](PeerId peer) {
-      const Joiner& joiner = joiners_.at(peer);
-      return joiner.join.self == ref && joiner.parked;
-    });
-    return has_reported || ctx_.find_pod(ref.uid) == nullptr;
-  };
-  return std::ranges::all_of(status.base_members, is_accounted) &&
-         std::ranges::all_of(status.members,
-                             [&](const api::Member& one) { return is_accounted(one.ref); });
+      !roster_.are_members([](const Joiner& joiner) { return !joiner.parked->is_writing; });
+  if (start.source == Source::kWait || is_writing || saves_.is_publishing()) return std::nullopt;
+  if (!start_.select()) return std::nullopt;
+  if (start.base > 0 && start.step > start_.chosen().step) return start;
+  return NextStart{Source::kStorage, 0, start_.chosen().step};
 }
 
 }  // namespace pawl::membership
