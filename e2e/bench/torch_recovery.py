@@ -17,6 +17,7 @@ from trainer import HERE, PAWL
 WORKERS = 4
 WARM_STEPS = 30
 TIMEOUT = 120
+PROVEN = 61  # Timings.foreign_proven of the launcher, and a little
 
 
 def wait_for(what, condition):
@@ -172,12 +173,15 @@ class TorchUnderPawl(Script):
         return "\n".join(log.read_text() for log in self.folder.glob("logs/*.log"))
 
     def settle(self):
-        """Those that stand by are there, in each pod, since the last blow."""
+        """Those that stand by are there, in each pod, since the last blow, and the gang has run for long enough to count as
+        having got somewhere: it tells no steps, and is not started in place again and again."""
         def are_there():
             logs = [log.read_text() for log in self.folder.glob("logs/*.log")]
             started, taken = (sum(text.count(f'"event":"{name}"') for text in logs) for name in ("standby_ready", "standby_taken"))
             return started - taken - self.lost >= WORKERS
         wait_for("those that stand by", are_there)
+        began = max(at for at, step in self.steps() if step == 1)
+        time.sleep(max(0, began + PROVEN - time.time()))
 
     def kill_pod(self):
         """The launcher of a rank, and with it its process; its pod is replaced."""
