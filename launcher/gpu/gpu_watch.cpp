@@ -66,14 +66,17 @@ void GpuWatch::turn() {
     changed_.wait(lock, [this] { return must_stop_ || !asked_.empty(); });
     asked.swap(asked_);
   } else {
+    {  // first: what had happened when somebody asked is told before the answer
+      const std::lock_guard lock(mutex_);
+      asked.swap(asked_);
+    }
+    const auto wait = asked.empty() ? options_.wait : std::chrono::milliseconds{0};
     constexpr int kEventsMax = 32;  // an unceasing stream must not hold up the rest
     for (int i = 0; i < kEventsMax; ++i) {
-      const auto event = nvml_->wait(static_cast<int>(options_.wait.count()));
+      const auto event = nvml_->wait(static_cast<int>(wait.count()));
       if (!event) break;
       take(*event);
     }
-    const std::lock_guard lock(mutex_);
-    asked.swap(asked_);
   }
   const bool is_due =
       !asked.empty() || std::chrono::steady_clock::now() - looked_at_ >= options_.look_every;
