@@ -180,11 +180,11 @@ void handle_loss(Pass& pass, const Loss& loss) {
     if (left.cause == cause::kGpuFault) quarantine_node(pass, left);
   if (loss.is_leaving) return wait_for_leaving(pass, loss);
   if (loss.wait_until) return wait_for_culprit(pass, loss);
+  for (const Failure& left : loss.left)
+    if (left.cause != cause::kGpuFault) avoid_node(pass, left);
   const bool is_replaced = can_replace(pass, loss);
   const auto deadline = is_replaced ? std::nullopt : others_deadline(pass, loss);
   if (deadline) return wait_for_others(pass, loss, *deadline);
-  for (const Failure& left : loss.left)
-    if (left.cause != cause::kGpuFault) avoid_node(pass, left);
   count_spot_losses(pass, loss);
   if (is_replaced) return replace_members(pass, loss);
   pass.confirms = loss.confirms;
