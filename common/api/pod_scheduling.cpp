@@ -1,6 +1,8 @@
 #include "common/api/pod_scheduling.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 
 #include "common/api/contract.h"
 #include "common/base/json.h"
@@ -60,6 +62,18 @@ void require(const json& wanted, const char* list, json& pod_spec) {
   }
 }
 
+// Where there is no other node, those that were well for longest: what failed before the others may
+// be mended. `avoided`: in the order in which they failed. The last one is named by each
+// preference, the last two by all but one, then the last four, so that any two that are far apart
+// in time differ, in few terms.
+void avoid_the_latest(const json& avoided, int weight, json& pod_spec) {
+  const int terms = std::bit_width(avoided.size() - 1);
+  for (int i = 0; i < terms; ++i) {
+    const auto count = static_cast<std::ptrdiff_t>(1) << i;
+    prefer(json(avoided.end() - count, avoided.end()), kFields, weight / terms, pod_spec);
+  }
+}
+
 json no_spot(const SpotTable& table) {
   json expressions = json::array();
   for (const SpotRow& row : table) {
@@ -103,10 +117,9 @@ void avoid_excluded_nodes(const TrainingJob& job, std::optional<TimePoint> now, 
   }
   if (!excluded.empty()) require(excluded, kFields, pod_spec);
   constexpr int kWeightMax = 100;
-  if (!avoided.empty()) prefer(avoided, kFields, kWeightMax, pod_spec);
-  // Where there is no other, the one that was well for longest: what failed before it may be
-  // mended.
-  if (avoided.size() > 1) prefer(json::array({avoided.back()}), kFields, kWeightMax / 2, pod_spec);
+  if (avoided.empty()) return;
+  prefer(avoided, kFields, kWeightMax, pod_spec);
+  avoid_the_latest(avoided, kWeightMax / 2, pod_spec);
 }
 
 bool may_be_on_spot(const TrainingJob& job, int slot) {

@@ -101,6 +101,14 @@ TEST_CASE("pod_scheduling: where every node is avoided, the one that failed last
         json::array({{{"weight", 100}, {"preference", {{"matchFields", both}}}},
                      {{"weight", 50}, {"preference", {{"matchFields", {avoided("node-b")}}}}}}));
   CHECK(preferred_at(end).size() == 1);
+
+  // Of three, whichever is taken has a better one before it.
+  job.status.excluded_nodes.push_back({.name = "node-c", .cause = "GpuFault", .until = end});
+  const json last_two = {avoided("node-b"), avoided("node-c")};
+  const json preferred = preferred_at(end - std::chrono::seconds{1});
+  REQUIRE(preferred.size() == 3);
+  CHECK(preferred[1] == json{{"weight", 25}, {"preference", {{"matchFields", {last_two[1]}}}}});
+  CHECK(preferred[2] == json{{"weight", 25}, {"preference", {{"matchFields", last_two}}}});
 }
 
 TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group",
