@@ -144,6 +144,11 @@ def calm(text, minutes):
             hog.kill()
 
 
+def calm_minutes(text):
+    minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
+    return {"false_positives": calm(text, minutes) if minutes else None, "calm_minutes": minutes}
+
+
 def come_and_go(text, rounds):
     """Of a gang that may be smaller: seconds from SIGTERM to the next step, of each growth without one, and steps made again."""
     drains, grows, redone = [], [], 0
@@ -184,23 +189,25 @@ def ours(text, rounds, is_smoke):
     found, redone = disturbed(text, rounds)
     found["drain"], found["grow_pause"], again = come_and_go(text, rounds)
     many = changes.measure(text, 5 if is_smoke else 50, 3 if is_smoke else 200)
-    minutes = int(os.environ.get("PAWL_CALM_MINUTES", "0"))
     result = {}
     for name, seconds in found.items():
         result |= {f"{name}_s": median(seconds), f"{name}_all_s": rounded(seconds)}
     return {**result, "steps_redone": redone + again, "writes_per_change": many["writes_per_change"], "changes": many,
-            "false_positives": calm(text, minutes) if minutes else None, "calm_minutes": minutes}
+            **calm_minutes(text)}
 
 
 def add_options(parser):
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--part", choices=["ours", "peers", "torchft", "all"], default="all",
-                        help="peers: the PyTorch script, under torchrun, torchft and `pawl run`; torchft: that alone")
+    parser.add_argument("--part", choices=["ours", "calm", "peers", "torchft", "all"], default="all",
+                        help="calm: only the PAWL_CALM_MINUTES of `ours`; "
+                             "peers: the PyTorch script, under torchrun, torchft and `pawl run`; torchft: that alone")
 
 
 def measure(is_smoke, options):
     """One after the other: each has the machine for itself."""
     text, rounds, result = text_path(), 1 if is_smoke else options.rounds, {}
+    if options.part == "calm":
+        return calm_minutes(text)
     if options.part in ("ours", "all"):
         result = ours(text, rounds, is_smoke)
         print("ours", json.dumps(result), flush=True)  # a peer that fails is no reason to measure it again

@@ -285,8 +285,8 @@ void Gang::fill_places() {
 void Gang::close_places() {
   std::erase_if(roster_.members, [this](PeerId peer) {
     const Joiner& joiner = roster_.joiners.at(peer);
-    return joiner.is_awaited() &&
-           ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
+    const bool had_its_time = ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
+    return joiner.is_awaited() && (joiner.is_released || joiner.has_left || had_its_time);
   });
 }
 

@@ -24,6 +24,7 @@ bool is_named(const Pass& pass, const Failure& failure) {
 
 // Who is blamed: a fatal exit ends everything; a disruption explains the failures beside it; then
 // whoever failed first; then the lowest rank. Victims are never blamed while anybody else can be.
+// Of several that were taken away, one that may still save comes before those that have gone.
 auto blame_order(const Evidence& evidence) {
   const bool is_victim = evidence.is_victim && !is_mutant(Mutant::kI8VictimBlamed);
   const int weight = is_victim                                ? 4
@@ -32,7 +33,9 @@ auto blame_order(const Evidence& evidence) {
                      : evidence.kind == LossKind::kDisruption ? 1
                                                               : 2;
   const TimePoint time = evidence.failure.time.value_or(TimePoint::max());
-  return std::tuple{weight, time, evidence.failure.rank < 0 ? 1 << 20 : evidence.failure.rank,
+  const bool has_gone = !evidence.leaves_by;
+  return std::tuple{weight, has_gone, time,
+                    evidence.failure.rank < 0 ? 1 << 20 : evidence.failure.rank,
                     evidence.failure.pod};
 }
 

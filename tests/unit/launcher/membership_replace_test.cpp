@@ -325,6 +325,36 @@ TEST_CASE("replace: where all are told to terminate they save together", "[launc
   }
 }
 
+TEST_CASE("replace: the last one saves where all are told to terminate one by one", "[launcher]") {
+  GangWorld world = GangWorld::training();
+  const auto leave = [&](std::size_t node) {
+    world.give(node, TerminationAsked{});
+    world.pass(500ms);
+    for (std::size_t i = 0; i < 3; ++i) world.park(i, 10);
+    world.obey_stops(143);
+    world.pass(500ms);
+    REQUIRE(world.node(node).exit_code == api::kExitDrained);
+  };
+  std::size_t last = 1;
+  std::chrono::milliseconds wait = 100ms;
+  SECTION("it led them: whom it has let go is not waited for") {
+    leave(0);
+    leave(2);
+  }
+  SECTION("it leads since the last one left, and has not seen the others go") {
+    leave(0);
+    leave(1);
+    last = 2;
+    wait = 4s;
+  }
+  world.give(last, TerminationAsked{});
+  world.pass(wait);
+  REQUIRE(world.status().generation == 2);
+  CHECK(world.status().members.size() == 1);
+  REQUIRE(world.told<channel::Stop>(last) != nullptr);
+  CHECK(world.told<channel::Stop>(last)->is_saving);
+}
+
 TEST_CASE("replace: a gang whose pods get no successors saves before one leaves", "[launcher]") {
   GangWorld world = GangWorld::training();
   world.edit_spec([](api::WorkerGroupSpec& spec) { spec.has_successors = false; });

@@ -154,6 +154,24 @@ TEST_CASE("replace: a member that leaves is waited for, then replaced", "[core][
   CHECK(world.job.status.attempt == 1);
 }
 
+TEST_CASE("replace: where all leave, the first to be gone does not cut the others short",
+          "[core][I6b][I36]") {
+  World world = World::training();
+  world.is_kubelet_on = false;
+  for (int slot = 0; slot < 3; ++slot) world.pod(slot).meta.deletion_time = world.now + seconds{30};
+  kill(world, 0).exit_code = 86;
+  world.settle(seconds{5});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.job.status.reason == "MemberLeaving");
+  kill(world, 2).exit_code = 86;
+  world.settle(seconds{5});
+  CHECK(world.job.status.attempt == 1);
+  kill(world, 1).exit_code = 86;
+  world.settle(seconds{5});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 0);
+}
+
 TEST_CASE("replace: while one member leaves another's place is filled", "[core][I6b][I33]") {
   World world = World::training(4);
   world.pod(3).meta.deletion_time = world.now + seconds{30};
