@@ -42,6 +42,10 @@ void LossLedger::on_change(Change change, SteadyPoint now) {
   if (known_.attempt == attempt_) since_ = Since::kChange;
 }
 
+void LossLedger::on_proposal(SteadyPoint now) {
+  if (since_ == Since::kChange) take(has_lost_ ? recovered_ : resized_, now);
+}
+
 void LossLedger::count(api::Recoveries& recoveries) const {
   if (is_mutant(Mutant::kI38RecoveryUncounted) && change_ == Change::kLeaderChanged) return;
   const Change change = change_.value_or(Change::kConnection);

@@ -35,6 +35,9 @@ class LossLedger {
 
   // The gang rests, or has one more reason to.
   void on_change(Change change, SteadyPoint now);
+  // A generation is about to be committed. What its change has cost so far is told with it: who
+  // sees that the gang has trained takes all time that is in no account for the attempt's start.
+  void on_proposal(SteadyPoint now);
   // To be written with the commit of the generation that follows.
   void count(api::Recoveries& recoveries) const;
   void on_commit(std::int64_t generation, std::int64_t start_step);

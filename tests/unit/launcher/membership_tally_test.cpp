@@ -76,6 +76,19 @@ TEST_CASE("loss_ledger: a change costs the time from the last step to the next",
   CHECK(ledger.time().productive_seconds == productive);
 }
 
+TEST_CASE("loss_ledger: what a change has cost so far is told with its commit", "[launcher][I39]") {
+  LossLedger ledger = begun();
+  ledger.on_change(Change::kWorkerLost, at(110s));
+  ledger.on_proposal(at(140s));
+  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 40}});
+  ledger.on_proposal(at(141s));  // the first was void
+  ledger.on_commit(8, 40);
+  ledger.on_step(41, at(145s));
+  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 45}});
+  ledger.on_proposal(at(150s));  // nothing is being changed
+  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 45}});
+}
+
 TEST_CASE("loss_ledger: programs that tell no steps count while they run", "[launcher]") {
   LossLedger ledger;
   ledger.begin({}, 1);
