@@ -283,11 +283,12 @@ void Gang::fill_places() {
 
 // Nobody waits for them when all are to stop: those who are there save what they hold.
 void Gang::close_places() {
-  std::erase_if(roster_.members, [this](PeerId peer) {
+  const auto closed = std::erase_if(roster_.members, [this](PeerId peer) {
     const Joiner& joiner = roster_.joiners.at(peer);
     const bool had_its_time = ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
     return joiner.is_awaited() && (joiner.is_released || joiner.has_left || had_its_time);
   });
+  if (closed > 0) proposal_.reset();  // was of more
 }
 
 }  // namespace pawl::membership

@@ -150,7 +150,11 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   const std::string by_kubelet = is_failed ? kubelet_cause(pod) : "";
   if (pod.has_disruption_target) {
     out.kind = is_mutant(Mutant::kB26DisruptionCounts) ? LossKind::kFault : LossKind::kDisruption;
-    out.failure.cause = disruption_cause(pod.disruption_reason);
+    // The kubelet gives one reason for memory that is short and for a machine that is shut down.
+    const bool is_shut_down =
+        pod.disruption_reason == "TerminationByKubelet" && by_kubelet == cause::kNodeLost;
+    out.failure.cause =
+        is_shut_down ? std::string(cause::kNodeLost) : disruption_cause(pod.disruption_reason);
     out.is_drained = pod.disruption_reason == "EvictionByEvictionAPI";
     out.failure.message = pod.message;
   } else if (!by_kubelet.empty()) {

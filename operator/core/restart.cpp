@@ -163,7 +163,9 @@ std::optional<TimePoint> others_deadline(const Pass& pass, const Loss& loss) {
   if (loss.failure.cause != cause::kGpuFault || pass.pods.active == 0) return std::nullopt;
   const Failure* noted = noted_failure(pass);
   const TimePoint until = (noted != nullptr ? *noted->time : pass.now) + pass.policy.broken_wait;
-  return pass.now_exact < until ? std::optional{until} : std::nullopt;
+  // A clock that was set back holds nobody up.
+  const bool is_far = until > pass.now_exact + pass.policy.broken_wait;
+  return pass.now_exact < until && !is_far ? std::optional{until} : std::nullopt;
 }
 
 void wait_for_others(Pass& pass, const Loss& loss, TimePoint until) {

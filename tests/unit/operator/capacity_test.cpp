@@ -203,6 +203,16 @@ TEST_CASE("capacity: a drain takes machines; a kubelet without memory and a queu
   CHECK(capacity_of(world).lost_pods == std::vector{drained});
 }
 
+TEST_CASE("capacity: a machine that is shut down is taken, whatever the kubelet calls it",
+          "[core][I41]") {
+  World world = on_spot(3, 0);
+  const std::string taken = world.pod(0).meta.name;
+  world.pod(0).reason = "Terminated";
+  take(world, 0, "TerminationByKubelet");
+  CHECK(world.job.status.last_failure->cause == "NodeLost");
+  CHECK(capacity_of(world).lost_pods == std::vector{taken});
+}
+
 TEST_CASE("capacity: of a large gang half has to go", "[core][I41]") {
   World world = on_spot(12, 0);
   for (int slot = 0; slot < 5; ++slot) take(world, slot);
