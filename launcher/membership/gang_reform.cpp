@@ -150,6 +150,12 @@ void Gang::drive_reform() {
 // Where one has passed the closing barrier all have, and end well, but for those that the order
 // found before it.
 void Gang::close_reform() {
+  // Nobody comes in any more.
+  std::erase_if(roster_.members, [this](PeerId peer) {
+    Joiner& joiner = roster_.joiners.at(peer);
+    if (joiner.is_newcomer) joiner.member_rank = -1;
+    return joiner.is_newcomer;
+  });
   if (roster_.has_finished()) {
     stage_ = Stage::kRunning;
     reform_deadline_.reset();
@@ -232,7 +238,7 @@ std::optional<NextStart> Gang::best_start() {
   // What is being stored or published may be the newest that there is.
   const bool is_writing =
       !roster_.are_members([](const Joiner& joiner) { return !joiner.parked->is_writing; });
-  if (start.source == Source::kWait || is_writing || saves_.is_publishing()) return std::nullopt;
+  if (start.source == Source::kWait || is_writing || saves_.is_open()) return std::nullopt;
   if (!start_.select()) return std::nullopt;
   if (start.base > 0 && start.step > start_.chosen().step) return start;
   return NextStart{Source::kStorage, 0, start_.chosen().step};

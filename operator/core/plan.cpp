@@ -87,7 +87,8 @@ void decide(Pass& pass) {
   return_to_spot(pass);
   const auto loss = find_loss(pass);
   // Who is told to leave a gang that ends by itself would be taken for the reason.
-  const bool is_ending = loss && loss->has_fault && !loss->is_leaving;
+  const auto gone = loss && loss->is_leaving ? find_loss(pass, true) : loss;
+  const bool is_ending = gone && gone->has_fault;
   if (!is_ending && leaves_nodes(pass)) return;
   if (!loss && moves_straggler(pass)) return;
   if (loss) return handle_loss(pass, *loss);

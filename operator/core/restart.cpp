@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
@@ -139,9 +141,24 @@ void wait_for_leaving(Pass& pass, const Loss& leaving) {
                                 format_time(*leaving.wait_until));
 }
 
-// The first word of a loss: its time is what the wait for more counts from.
+// While others still save. A pod that has gone may not be there to be asked when they have, too.
+void note_gone(Pass& pass, const Loss& loss) {
+  count_spot_losses(pass, loss);
+  for (const Failure& left : loss.left) {
+    const ExcludedNode* node = left_node(pass, left.pod, left.node);
+    const bool is_noted =
+        node != nullptr && std::ranges::find(node->pods, left.pod) != node->pods.end();
+    if (left.cause != cause::kGpuFault && !is_noted) avoid_node(pass, left);
+  }
+}
+
+// The first word of a loss: its time is what the wait for more counts from. A broken GPU explains
+// what was noted of others, and begins a wait of its own.
 void note(Pass& pass, const Failure& failure) {
-  if (noted_failure(pass) != nullptr) return;
+  const Failure* noted_before = noted_failure(pass);
+  const bool is_explained = failure.cause == cause::kGpuFault && noted_before != nullptr &&
+                            noted_before->cause != cause::kGpuFault;
+  if (noted_before != nullptr && !is_explained) return;
   pass.next.last_failure = failure;
   // A silence is told again, and judged anew, with each generation that it befalls.
   Failure& noted = *pass.next.last_failure;
@@ -162,7 +179,8 @@ void wait_for_culprit(Pass& pass, const Loss& loss) {
 std::optional<TimePoint> others_deadline(const Pass& pass, const Loss& loss) {
   if (loss.failure.cause != cause::kGpuFault || pass.pods.active == 0) return std::nullopt;
   const Failure* noted = noted_failure(pass);
-  const TimePoint until = (noted != nullptr ? *noted->time : pass.now) + pass.policy.broken_wait;
+  const bool is_noted = noted != nullptr && noted->cause == cause::kGpuFault;
+  const TimePoint until = (is_noted ? *noted->time : pass.now) + pass.policy.broken_wait;
   // A clock that was set back holds nobody up.
   const bool is_far = until > pass.now_exact + pass.policy.broken_wait;
   return pass.now_exact < until && !is_far ? std::optional{until} : std::nullopt;
@@ -180,7 +198,10 @@ void handle_loss(Pass& pass, const Loss& loss) {
   if (loss.failure.cause == cause::kUnreached) quarantine_node(pass, loss.failure);
   for (const Failure& left : loss.left)
     if (left.cause == cause::kGpuFault) quarantine_node(pass, left);
-  if (loss.is_leaving) return wait_for_leaving(pass, loss);
+  if (loss.is_leaving) {
+    note_gone(pass, loss);
+    return wait_for_leaving(pass, loss);
+  }
   if (loss.wait_until) return wait_for_culprit(pass, loss);
   for (const Failure& left : loss.left)
     if (left.cause != cause::kGpuFault) avoid_node(pass, left);

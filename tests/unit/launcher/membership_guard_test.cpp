@@ -226,6 +226,24 @@ TEST_CASE("membership: a save that failed on the way does not spoil the end", "[
   CHECK(world.node(1).exit_code == 0);
 }
 
+TEST_CASE("membership: a sealed checkpoint that waits for another try is not passed over",
+          "[launcher]") {
+  GangWorld world({.launchers = 1});
+  world.run_to_training();
+  world.failing_publications = 1;
+  world.seal_all(20);
+  world.report(20);
+  world.settle();
+  REQUIRE(world.published.empty());
+  world.exit_process(0, 137, 9);  // nobody holds it
+  world.settle();
+  CHECK(world.status().generation == 1);
+  world.come_up(0);
+  world.pass(2s);
+  CHECK(world.status().checkpoint->step == 20);
+  CHECK(world.status().generation == 2);
+}
+
 TEST_CASE("membership: checkpoints that fail in a row are counted in the record, once a step",
           "[launcher][I32]") {
   GangWorld world({.launchers = 2});

@@ -203,6 +203,20 @@ TEST_CASE("capacity: a drain takes machines; a kubelet without memory and a queu
   CHECK(capacity_of(world).lost_pods == std::vector{drained});
 }
 
+TEST_CASE("capacity: who has gone before the last one has left counts", "[core][I41]") {
+  World world = on_spot(3, 0);
+  world.is_kubelet_on = false;
+  for (int slot = 0; slot < 3; ++slot) world.pod(slot).meta.deletion_time = world.now + seconds{30};
+  api::PodView& first = world.pod(0);
+  first.phase = api::PodPhase::kFailed;
+  first.has_disruption_target = true;
+  first.disruption_reason = "EvictionByEvictionAPI";
+  const std::string taken = first.meta.name;
+  world.settle(seconds{1});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(capacity_of(world).lost_pods == std::vector{taken});
+}
+
 TEST_CASE("capacity: a machine that is shut down is taken, whatever the kubelet calls it",
           "[core][I41]") {
   World world = on_spot(3, 0);

@@ -214,6 +214,34 @@ TEST_CASE("quarantine: an attempt does not end before the others could tell of t
   CHECK(world.job.status.restarts.by_cause == std::map<std::string, int>{{"GpuFault", 1}});
 }
 
+TEST_CASE("quarantine: a victim that was noted before shortens nobody's wait", "[core][I40]") {
+  World world(3);
+  world.settle();
+  for (int slot = 0; slot < 3; ++slot) world.pod(slot).node = "node-" + std::to_string(slot);
+  world.fail(0, api::kExitRetry, "Victim");
+  world.settle(seconds{3});
+  REQUIRE(world.job.status.attempt == 1);
+  break_gpu(world, 1);
+  world.settle(seconds{1});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.job.status.last_failure->cause == "GpuFault");
+  break_gpu(world, 2);
+  world.settle(seconds{2});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(excluded(world, "node-2") != nullptr);
+}
+
+TEST_CASE("quarantine: a gang that ends lets nobody leave for another reason", "[core][I36][I40]") {
+  World world = on_own_nodes();
+  world.is_kubelet_on = false;
+  world.pod(1).meta.deletion_time = world.now + seconds{30};
+  (*world.signals)["node-2"] = {.what = "taint going", .seen_at = world.now};
+  break_gpu(world, 0, api::kExitRetry);
+  world.settle(seconds{5});
+  CHECK_FALSE(world.pod(2).meta.deletion_time.has_value());
+  CHECK(excluded(world, "node-0") != nullptr);
+}
+
 TEST_CASE("quarantine: others are waited for no longer where no UID is on record yet",
           "[core][I40]") {
   World world(2);
