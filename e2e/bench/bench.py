@@ -1,5 +1,6 @@
 """./dev bench NAME [--smoke]: one benchmark; the last line is RESULT {json}. Every figure is a median; pairs are measured
-alternately in one run. Keys whose measurement comes with a later piece of work are null, with a `why`."""
+in one run, alternately where they do not need the machine for themselves. Keys whose
+measurement comes with a later piece of work are null, with a `why`."""
 
 import argparse
 import importlib

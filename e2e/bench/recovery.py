@@ -33,8 +33,8 @@ from torch_recovery import WARM_STEPS, WORKERS, wait_for
 from trainer import PAWL, ROOT, text_path, torch_python
 
 
-def processes(mark):
-    """PIDs of training processes below us, with their environment."""
+def trainers(folder):
+    """PIDs of the training processes of the run in this folder, with their environment."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -42,7 +42,7 @@ def processes(mark):
             environment = (path / "environ").read_bytes()
         except OSError:
             continue
-        if mark in command[0].decode(errors="replace") and b"LOCAL_RANK=" in environment:
+        if b"pawl-train" in command[0] and b"LOCAL_RANK=" in environment and folder.encode() in environment:
             found.append((int(path.name), environment))
     return found
 
@@ -84,7 +84,11 @@ class Ours:
              "--set", f"spec.replicas={WORKERS}", "--set", "spec.runtime.config.steps=1000000",
              *(word for one in sets for word in ("--set", one))],
             text=True, stdout=self.output, stderr=subprocess.STDOUT)
-        wait_for("step", lambda: self.step() >= WARM_STEPS)
+        try:
+            wait_for("step", lambda: self.step() >= WARM_STEPS)
+        except BaseException:
+            self.close()
+            raise
 
     def step(self):
         if self.process.poll() is not None:
@@ -94,12 +98,12 @@ class Ours:
 
     def kill(self, slot, number=signal.SIGKILL):
         """Seconds from the signal to the first step after it, and the confirmed steps that were made again."""
-        return self.strike(next(pid for pid, found in processes("pawl-train") if slot_of(found) == slot), number)
+        return self.strike(next(pid for pid, found in trainers(self.folder) if slot_of(found) == slot), number)
 
     def kill_pod(self, is_leader, number=signal.SIGKILL):
         """The same for a launcher, which takes its processes along; its pod is replaced."""
         leader = pathlib.Path(events(self.folder, "leading")[-1][2]).stem
-        for pid, environment in processes("pawl-train"):
+        for pid, environment in trainers(self.folder):
             if (pod_of(environment) == leader) == is_leader:
                 return self.strike(parent_of(pid), number)
         raise SystemExit("recovery: no such pod")
@@ -130,13 +134,12 @@ def calm(text, minutes):
     """Who was taken for lost, and generations beside the first, in a run that nobody disturbs but a CPU hog."""
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
     try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            run = Ours(text, folder)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+                contextlib.closing(Ours(text, folder)) as run:
             deadline = time.time() + 60 * minutes
             while time.time() < deadline:
                 run.step()
                 time.sleep(1)
-            run.close()
             wrong = sum(len(events(run.folder, name)) for name in ("process_lost", "member_lost"))
             return wrong + len(events(run.folder, "generation_runs"))
     finally:
