@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdlib>
+#include <random>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -19,12 +20,26 @@ using namespace membership;  // NOLINT: this file translates between its types a
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kFinishMax{2000};
 
+// Below the ports that Linux gives to outgoing connections, and below NodePorts: nobody takes one
+// by chance before the program listens, on a host network neither.
+Result<os::Fd> listen_anywhere(const std::string& address) {
+  constexpr std::uint16_t kPortMin = 15'000, kPortMax = 29'999;
+  constexpr int kTriesMax = 64;
+  std::random_device random;
+  std::uniform_int_distribution<std::uint16_t> ports{kPortMin, kPortMax};
+  for (int i = 0; i < kTriesMax; ++i) {
+    auto listener = os::listen_tcp(address, ports(random));
+    if (listener) return listener;
+  }
+  return os::listen_tcp(address, 0);
+}
+
 // Ports that are free now on this host, for other frameworks' processes to listen.
 Result<std::vector<std::uint16_t>> free_ports(const std::string& address, int count) {
   std::vector<os::Fd> held;  // until all are found, or one would be found twice
   std::vector<std::uint16_t> ports;
   for (int i = 0; i < count; ++i) {
-    PAWL_TRY(listener, os::listen_tcp(address, 0));
+    PAWL_TRY(listener, listen_anywhere(address));
     PAWL_TRY(port, os::local_port(listener.get()));
     held.push_back(std::move(listener));
     ports.push_back(port);

@@ -228,8 +228,8 @@ void Agent::on_exited(Id id, int code) {
 void Agent::end_command(Command& command) {
   if (!command.is_running || command.is_ended_by_us) return;
   command.is_ended_by_us = true;
+  ::kill(-command.pid, SIGCONT);  // first, as in Supervisor::stop_all
   ::kill(-command.pid, SIGTERM);
-  ::kill(-command.pid, SIGCONT);
   command.kill_at = clock_.steady_now() + kCommandGrace;
 }
 

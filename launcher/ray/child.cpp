@@ -45,8 +45,8 @@ void Child::signal(int number) const { ::kill(-pid_, number); }
 void Child::end(std::chrono::milliseconds grace) {
   if (!is_running() || is_ended_by_us_) return;
   is_ended_by_us_ = true;
+  signal(SIGCONT);  // first, as in Supervisor::stop_all
   signal(SIGTERM);
-  signal(SIGCONT);
   kill_at_ = clock_.steady_now() + grace;
 }
 

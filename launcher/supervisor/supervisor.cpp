@@ -60,9 +60,11 @@ void Supervisor::stop_all(std::chrono::milliseconds grace) {
   for (auto& [local_rank, process] : processes_) {
     if (!process.is_running) continue;
     process.was_told = true;
-    signal_group(process, SIGTERM);
-    // A stopped process would keep the signal pending for ever.
+    // A stopped process would keep the signal pending for ever. It goes on before it is told: who
+    // looks at a process that ends (a tracer, as leak checkers are) stops it by SIGSTOP, and a
+    // SIGCONT that comes then makes the two wait for each other for ever.
     signal_group(process, SIGCONT);
+    signal_group(process, SIGTERM);
   }
   if (!is_any_told()) return;
   const SteadyPoint kill_at = clock_.steady_now() + grace;

@@ -168,7 +168,11 @@ TEST_CASE("mpi: told to stop, ranks on all workers are", "[launcher]") {
   gang.start_all(ranks.command());
   const pid_t rank = ranks.wait_for(1);
   gang.edit_spec(R"({"stopping": true})");
-  for (const int slot : {0, 1}) CHECK(gang.wait(slot) == api::kExitDrained);
+  for (const int slot : {0, 1}) {
+    const int code = gang.wait(slot);
+    INFO("slot " << slot << ": " << gang.output(slot));
+    CHECK(code == api::kExitDrained);
+  }
   CHECK(::kill(rank, 0) != 0);
   CHECK(gang.record().status.failures.empty());
 }
