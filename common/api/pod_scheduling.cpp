@@ -1,8 +1,8 @@
 #include "common/api/pod_scheduling.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
+#include <vector>
 
 #include "common/api/contract.h"
 #include "common/base/json.h"
@@ -65,12 +65,15 @@ void require(const json& wanted, const char* list, json& pod_spec) {
 // Where there is no other node, those that were well for longest: what failed before the others may
 // be mended. `avoided`: in the order in which they failed. The last one is named by each
 // preference, the last two by all but one, then the last four, so that any two that are far apart
-// in time differ, in few terms.
+// in time differ, in few terms; and all but the first, which may be the only one that is well.
 void avoid_the_latest(const json& avoided, int weight, json& pod_spec) {
-  const int terms = std::bit_width(avoided.size() - 1);
-  for (int i = 0; i < terms; ++i) {
-    const auto count = static_cast<std::ptrdiff_t>(1) << i;
-    prefer(json(avoided.end() - count, avoided.end()), kFields, weight / terms, pod_spec);
+  const auto most = static_cast<std::ptrdiff_t>(avoided.size()) - 1;
+  std::vector<std::ptrdiff_t> counts;
+  for (std::ptrdiff_t count = 1; count < most; count *= 2) counts.push_back(count);
+  if (most > 0) counts.push_back(most);
+  for (const std::ptrdiff_t count : counts) {
+    const int share = weight / static_cast<int>(counts.size());
+    prefer(json(avoided.end() - count, avoided.end()), kFields, share, pod_spec);
   }
 }
 

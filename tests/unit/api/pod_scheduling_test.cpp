@@ -109,6 +109,13 @@ TEST_CASE("pod_scheduling: where every node is avoided, the one that failed last
   REQUIRE(preferred.size() == 3);
   CHECK(preferred[1] == json{{"weight", 25}, {"preference", {{"matchFields", {last_two[1]}}}}});
   CHECK(preferred[2] == json{{"weight", 25}, {"preference", {{"matchFields", last_two}}}});
+
+  // Of four, the first is not taken together with the second.
+  job.status.excluded_nodes.push_back({.name = "node-d", .cause = "GpuFault", .until = end});
+  const json of_four = preferred_at(end - std::chrono::seconds{1});
+  const json last_three = {avoided("node-b"), avoided("node-c"), avoided("node-d")};
+  CHECK(of_four.back()["preference"] == json{{"matchFields", last_three}});
+  CHECK(of_four.size() == 4);
 }
 
 TEST_CASE("pod_scheduling: Kueue sees the pods of an attempt as one group",
