@@ -11,7 +11,7 @@ void bug_seen(const char* file, int line, const char* message);
 
 // How many PAWL_BUGs this process has seen; a metric.
 long bug_count();
-// Tests call this once: from then on PAWL_BUG aborts.
+// From then on PAWL_BUG aborts: every test program calls it (tests/abort_on_bug.cpp), and pawl-sim.
 void abort_on_bug();
 
 }  // namespace pawl

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/check.h"
 #include "tests/sim/generation_search.h"
 #include "tests/sim/market.h"
 #include "tests/sim/mutants.h"
@@ -275,6 +276,7 @@ int main(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, options)) return usage();
   std::signal(SIGABRT, on_abort);
+  pawl::abort_on_bug();
   Tally tally;
   if (options.has_mutants || !options.mutant.empty()) {
     run_mutants(options, tally);
