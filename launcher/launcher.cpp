@@ -116,7 +116,7 @@ Status Launcher::set_up(Timings timings) {
                        [this](const std::string& why) {
                          act(WriteTermination{{.pod = settings_.worker.pod,
                                                .pod_uid = settings_.pod_uid,
-                                               .cause = "Error",
+                                               .cause = api::kCauseError,
                                                .message = "may not read its WorkerGroup: " + why,
                                                .attempt = settings_.worker.attempt}});
                          exit_code_ = api::kExitFatal;
@@ -246,7 +246,6 @@ Identity Launcher::identity(const Timings&) const {
       .is_in_place = settings_.worker.is_in_place,
       .processes = settings_.worker.processes,
       .parameter_servers = settings_.worker.parameter_servers,
-      .host = settings_.pod_ip,
       .address = os::join_host_port(settings_.pod_ip, hub_->port()),
       .fingerprint = hub_->fingerprint(),
       .ports = ports_,

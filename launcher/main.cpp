@@ -80,7 +80,7 @@ int launch(const Arguments& arguments, std::vector<std::string> self, const Cloc
   const auto give_up = [&](const std::string& path, const std::string& why, int code) {
     log.error("launcher_cannot_start", {{"error", why}});
     launcher::Launcher::write_termination(
-        path, api::Failure{.cause = "Error", .message = "pawl-launch: " + why}, log);
+        path, api::Failure{.cause = api::kCauseError, .message = "pawl-launch: " + why}, log);
     return code;
   };
   auto settings = launcher::read_settings(os::environment(), arguments.command);

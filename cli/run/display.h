@@ -20,7 +20,6 @@ class Display {
   void tell(const std::string& line);
   // A line that even --quiet shows; ends the live row.
   void say(const std::string& line);
-  bool is_live() const { return is_terminal_ && !is_quiet_; }  // worth a refresh each second
 
  private:
   void clear_row();

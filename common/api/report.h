@@ -59,7 +59,7 @@ struct Failure {
 
 // Nothing is known but that a launcher is not heard, or not reached by all others.
 inline bool is_silence(const Failure& failure) {
-  const bool has_no_reason = failure.cause == "Unknown" || failure.cause == kCauseUnreached;
+  const bool has_no_reason = failure.cause == kCauseUnknown || failure.cause == kCauseUnreached;
   return has_no_reason && !failure.exit_code && !failure.signal;
 }
 

@@ -67,14 +67,6 @@ std::string random_hex(std::size_t bytes) {
   return text;
 }
 
-std::string random_uuid() {
-  std::string hex = random_hex(16);
-  hex[12] = '4';
-  hex[16] = "89ab"[entropy() & 3];
-  return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
-         hex.substr(16, 4) + "-" + hex.substr(20);
-}
-
 void write_stderr(std::string_view line) {
   while (!line.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -23,8 +23,6 @@ void set_private_env(const char* name, const char* value);
 std::uint64_t entropy();
 // `bytes` random bytes as lower-case hex.
 std::string random_hex(std::size_t bytes);
-// A random (version 4) UUID.
-std::string random_uuid();
 
 // One write(2) of the whole line to standard error; a Log::Writer.
 void write_stderr(std::string_view line);

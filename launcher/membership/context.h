@@ -22,7 +22,6 @@ struct Identity {
   bool is_in_place = false;  // a foreign program that behaves as a Native one
   int processes = 1;
   int parameter_servers = 0;         // members, the last ones (TensorFlow)
-  std::string host;                  // pod IP
   std::string address;               // host:port of our listener
   std::string fingerprint;           // of our certificate
   std::vector<std::uint16_t> ports;  // free here, by local rank, for programs that listen

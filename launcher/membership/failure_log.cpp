@@ -20,7 +20,7 @@ bool is_in(const std::vector<api::Failure>& known, const api::Failure& failure) 
   return std::ranges::any_of(known, [&](const auto& one) { return is_same(one, failure); });
 }
 
-bool is_victim(const api::Failure& failure) { return failure.cause == "Victim"; }
+bool is_victim(const api::Failure& failure) { return failure.cause == api::kCauseVictim; }
 
 }  // namespace
 

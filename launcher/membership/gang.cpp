@@ -194,7 +194,7 @@ void Gang::enter_running() {
       return fail_gang(api::Failure{.rank = static_cast<int>(rank) * ctx_.id.processes,
                                     .pod = pod != nullptr ? pod->name : "",
                                     .pod_uid = ref.uid,
-                                    .cause = "Unknown",
+                                    .cause = api::kCauseUnknown,
                                     .message = "lost the launcher of this pod at the commit",
                                     .attempt = ctx_.id.attempt,
                                     .time = ctx_.now.wall});
@@ -238,7 +238,7 @@ void Gang::send_peers() {
     const Joiner& joiner = roster_.joiners.at(peer);
     if (joiner.ready->config_hash != config_hash) {
       fail_gang(roster_.failure_of(
-          joiner, {.cause = "Error",
+          joiner, {.cause = api::kCauseError,
                    .message = "its trainer has another configuration or other data than rank 0: "
                               "give all workers the same runtime.config and the same text"}));
       return;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/api/contract.h"
 #include "launcher/membership/apart_ledger.h"
 #include "launcher/membership/failure_log.h"
 #include "launcher/membership/flap_ledger.h"
@@ -94,7 +95,7 @@ class Gang {
   bool is_unproven(const Joiner& joiner) const;
   void leave_out();
   void leave_out(PeerId peer);
-  void tell_silence(Joiner& joiner, const std::string& why, const char* cause = "Unknown");
+  void tell_silence(Joiner& joiner, const std::string& why, const char* cause = api::kCauseUnknown);
   bool tell_strayed();
   void choose_newcomers(std::vector<PeerId>& found, std::size_t missing) const;
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include "common/api/contract.h"
 #include "common/base/mutant.h"
 #include "launcher/membership/gang.h"
 
@@ -20,7 +21,8 @@ bool was_killed(const api::Failure& failure) {
 void Gang::on_program_lost(const api::Failure& failure) {
   if (!lives()) return;
   const bool explains = was_killed(failure);
-  const bool is_victim = failure.cause == "Victim";  // code 75: not its fault. It explains nobody's
+  const bool is_victim =
+      failure.cause == api::kCauseVictim;  // code 75: not its fault. It explains nobody's
   if (explains || is_victim) remember(failure);
   if (!explains && !is_victim) failures_.add_program_end(failure);
   if (stage_ == Stage::kRunning) {

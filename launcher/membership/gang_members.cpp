@@ -96,7 +96,7 @@ void Gang::lose(PeerId peer, const std::string& why) {
   mark_lost(joiner);
   if (!lives() || joiner.is_finished || joiner.has_left) return;
   const api::Failure failure = roster_.failure_of(
-      joiner, {.cause = "Unknown", .message = "lost the launcher of this pod: " + why});
+      joiner, {.cause = api::kCauseUnknown, .message = "lost the launcher of this pod: " + why});
   if (!ctx_.record->spec.has_successors) return fail_gang(failure);
   const bool is_to_go = joiner.is_leaving || joiner.is_newcomer || !roster_.is_wanted(joiner);
   joiner.is_told = joiner.is_leaving || !is_to_go;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/api/contract.h"
 #include "launcher/membership/gang.h"
 
 namespace pawl::membership {
@@ -87,8 +88,10 @@ void Gang::give_up_reform(const std::string& why, const Joiner* culprit) {
   const bool is_networks = !apart_.is_empty();  // fault
   if ((is_blameless_ || is_networks) && culprit == nullptr)
     return end(StopReason::kDrained, false, text);
-  api::Failure failure{
-      .cause = "Unknown", .message = text, .attempt = ctx_.id.attempt, .time = ctx_.now.wall};
+  api::Failure failure{.cause = api::kCauseUnknown,
+                       .message = text,
+                       .attempt = ctx_.id.attempt,
+                       .time = ctx_.now.wall};
   fail_gang(culprit != nullptr ? roster_.failure_of(*culprit, std::move(failure))
                                : std::move(failure));
 }

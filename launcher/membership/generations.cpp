@@ -34,10 +34,6 @@ bool has_surely_never_held(std::int64_t generation, const Holding& held, bool ma
   return held.generation != generation && !may_have_held;
 }
 
-bool has_start_state(const Holding& held, const GenerationStart& start) {
-  return start.base > 0 && held.generation == start.base && held.step == start.step;
-}
-
 bool is_on_line(const Holding& held, std::span<const api::LineageEntry> line) {
   return std::ranges::all_of(line, [&](const api::LineageEntry& entry) {
     return entry.generation <= held.generation || held.step <= entry.start_step;

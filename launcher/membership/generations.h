@@ -49,9 +49,6 @@ class Standing {
 // will. `may_have_held`: it, or one that it replaced, was welcomed into it and is gone.
 bool has_surely_never_held(std::int64_t generation, const Holding& held, bool may_have_held);
 
-// Whether a process that holds this has the start state without being fed.
-bool has_start_state(const Holding& held, const GenerationStart& start);
-
 // Whether the run's history goes through this state: no later generation of `line` began before it.
 bool is_on_line(const Holding& held, std::span<const api::LineageEntry> line);
 

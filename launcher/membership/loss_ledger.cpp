@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/api/contract.h"
 #include "common/base/mutant.h"
 
 namespace pawl::membership {
@@ -12,14 +13,14 @@ constexpr std::int64_t kStepMax = 9'007'199'254'740'991,
                        kSecondsMax = 2'147'483'647;  // the schema's
 
 // By Change; the first is no cause of a loss.
-constexpr std::array kWords{"Resized",    "WorkerLeft", "Connection", "LeaderChanged",
-                            "WorkerLost", "Error",      "Hang",       "Signal"};
+constexpr std::array kWords{"Resized",    "WorkerLeft",     "Connection",    "LeaderChanged",
+                            "WorkerLost", api::kCauseError, api::kCauseHang, api::kCauseSignal};
 
 }  // namespace
 
 Change change_of(const std::string& cause) {
-  if (cause == "Signal") return Change::kSignal;
-  return cause == "Hang" ? Change::kHang : Change::kFailed;
+  if (cause == api::kCauseSignal) return Change::kSignal;
+  return cause == api::kCauseHang ? Change::kHang : Change::kFailed;
 }
 
 void LossLedger::begin(const api::Tally& known, std::int64_t attempt) {

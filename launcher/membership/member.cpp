@@ -99,7 +99,7 @@ void Member::give_up(int code, const std::string& why) {
   ctx_.act(WriteTermination{api::Failure{.pod = ctx_.id.pod,
                                          .node = ctx_.id.node,
                                          .pod_uid = ctx_.id.self.uid,
-                                         .cause = "Error",
+                                         .cause = api::kCauseError,
                                          .message = "refused by the leading launcher: " + why,
                                          .attempt = ctx_.id.attempt,
                                          .time = ctx_.now.wall}});

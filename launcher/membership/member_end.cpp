@@ -1,5 +1,6 @@
 // How a member ends: its processes exit, are stopped, or the gang is.
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -35,19 +36,18 @@ api::Failure Member::failure_of(const ProcessExited& exited) const {
   const bool is_victim = exited.exit_code == api::kExitRetry;
   const Process& process = processes_[static_cast<std::size_t>(exited.local_rank)];
   // It may have ended by something else just before.
-  constexpr int kKill = 9;
-  const bool is_ours = process.killed_at && exited.signal == kKill && !exited.is_out_of_memory;
+  const bool is_ours = process.killed_at && exited.signal == SIGKILL && !exited.is_out_of_memory;
   api::Failure failure{
       .rank = rank_of(exited.local_rank),
       .pod = ctx_.id.pod,
       .node = ctx_.id.node,
       .pod_uid = ctx_.id.self.uid,
       .exit_code = exited.exit_code,
-      .cause = is_ours && process.is_hung ? "Hang"
-               : is_victim                ? "Victim"
-               : exited.is_out_of_memory  ? "OOM"
-               : exited.signal != 0       ? "Signal"
-                                          : "Error",
+      .cause = is_ours && process.is_hung ? api::kCauseHang
+               : is_victim                ? api::kCauseVictim
+               : exited.is_out_of_memory  ? api::kCauseOutOfMemory
+               : exited.signal != 0       ? api::kCauseSignal
+                                          : api::kCauseError,
       .message = "rank " + std::to_string(rank_of(exited.local_rank)) +
                  (exited.signal != 0 ? " was killed by signal " + std::to_string(exited.signal)
                                      : " exited with code " + std::to_string(exited.exit_code)),
@@ -120,7 +120,7 @@ void Member::end_as_victim(const std::string& why) {
   begin_stop(api::kExitRetry, false, why);
 }
 
-void Member::tell_victim(const std::string& why) { tell_left("Victim", why); }
+void Member::tell_victim(const std::string& why) { tell_left(api::kCauseVictim, why); }
 
 void Member::tell_left(const char* cause, const std::string& why) {
   ctx_.act(WriteTermination{api::Failure{.rank = commit_ ? rank_of(0) : -1,

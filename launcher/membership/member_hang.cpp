@@ -3,6 +3,7 @@
 // and then it is as one that was killed by anybody.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <utility>
 
@@ -85,10 +86,9 @@ std::optional<std::string> Member::hang_of(const Process& process) const {
 void Member::give_up_unkillable(int local_rank) {
   const Process& process = processes_[static_cast<std::size_t>(local_rank)];
   if (ctx_.now.steady - *process.killed_at < ctx_.timings.kill_grace) return;
-  constexpr int kKill = 9;
   fail_own({.local_rank = local_rank,
-            .exit_code = 128 + kKill,
-            .signal = kKill,
+            .exit_code = 128 + SIGKILL,
+            .signal = SIGKILL,
             .message = "and it does not end: storage or a driver holds it in the kernel"});
 }
 

@@ -29,7 +29,6 @@ class Membership {
 
  private:
   void notice_pause();
-  void dispatch(const Input& input);
   void on(const RecordSeen& seen);
   void on(const RecordGone& gone);
   void on(const WriteDone& done) { writer_.on_done(done); }

@@ -89,7 +89,7 @@ void Saves::give_up(std::int64_t step, const Joiner& whose, int rank, const std:
   if (error_ && error_->step > step) return;
   api::Failure failure{.rank = rank,
                        .node = whose.join.node,
-                       .cause = "Error",
+                       .cause = api::kCauseError,
                        .message = "the checkpoint of step " + std::to_string(step) +
                                   ", the last one, could not be stored: " + why,
                        .time = ctx_.now.wall};

@@ -288,8 +288,8 @@ std::vector<Evidence> collect(const Pass& pass) {
     evidence->slot = worker.identity.slot;
     all.push_back(std::move(*evidence));
   }
-  if (pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt) {
-    for (const api::EligiblePod& slot : pass.group->spec.pods) {
+  if (pass.current_group != nullptr) {
+    for (const api::EligiblePod& slot : pass.current_group->spec.pods) {
       if (slot.slot >= pass.size()) continue;  // its gang goes on without it
       if (auto evidence = read_missing(pass, slot)) all.push_back(std::move(*evidence));
     }

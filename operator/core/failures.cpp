@@ -114,9 +114,8 @@ bool is_left_out(const Pass& pass, const Failure& failure) {
 }
 
 bool has_successor(const Pass& pass, const Failure& failure) {
-  const bool is_recorded = pass.group != nullptr && !failure.pod_uid.empty() &&
-                           pass.group->spec.attempt == pass.job.status.attempt;
-  return is_recorded && std::ranges::none_of(pass.group->spec.pods, [&](const auto& pod) {
+  const bool is_recorded = pass.current_group != nullptr && !failure.pod_uid.empty();
+  return is_recorded && std::ranges::none_of(pass.current_group->spec.pods, [&](const auto& pod) {
            // The UIDs of an attempt come on record when all of its pods are there.
            return pod.uid == failure.pod_uid || (pod.uid.empty() && pod.name == failure.pod);
          });

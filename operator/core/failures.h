@@ -60,13 +60,13 @@ std::string sentence(const api::Straggler& slow);
 
 // Causes that the operator names itself; the launchers' are in types.h (Failure.cause).
 namespace cause {
-inline constexpr char kError[] = "Error";
-inline constexpr char kSignal[] = "Signal";
-inline constexpr char kOutOfMemory[] = "OOM";
+inline constexpr const char* kError = api::kCauseError;
+inline constexpr const char* kSignal = api::kCauseSignal;
+inline constexpr const char* kOutOfMemory = api::kCauseOutOfMemory;
 inline constexpr char kEvicted[] = "Evicted";
 inline constexpr char kNodeLost[] = "NodeLost";
-inline constexpr char kVictim[] = "Victim";
-inline constexpr char kUnknown[] = "Unknown";
+inline constexpr const char* kVictim = api::kCauseVictim;
+inline constexpr const char* kUnknown = api::kCauseUnknown;
 inline constexpr char kDeleted[] = "Deleted";          // somebody deleted the pod
 inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
 inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
@@ -81,7 +81,7 @@ inline constexpr const char* kGpuFault = api::kCauseGpuFault;
 inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
 // Running, and no new step for too long; with a pod, a process that its launcher found hanging.
-inline constexpr char kHang[] = "Hang";
+inline constexpr const char* kHang = api::kCauseHang;
 inline constexpr char kResized[] = "Resized";  // spec.replicas changed
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status

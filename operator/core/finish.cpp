@@ -58,8 +58,7 @@ void delete_running(Pass& pass, const Condition& decided) {
 // anchor is the moment when the end was decided.
 bool is_left_to_stop(Pass& pass, const Condition& decided) {
   const bool is_asked = pass.job.spec.clean_pod_policy == CleanPodPolicy::kNone &&
-                        pass.group != nullptr && !pass.group->meta.deletion_time &&
-                        pass.group->spec.attempt == pass.job.status.attempt;
+                        pass.current_group != nullptr && !pass.current_group->meta.deletion_time;
   if (!is_asked || !decided.last_transition_time) return false;
   const TimePoint deadline = *decided.last_transition_time + pass.policy.suspend_grace;
   if (pass.now_exact >= deadline) return false;

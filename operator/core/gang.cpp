@@ -74,7 +74,7 @@ bool ensure_record(Pass& pass) {
     return false;
   }
   const WorkerGroupSpec& spec = pass.group->spec;
-  const bool is_wanted = spec.attempt == pass.job.status.attempt &&
+  const bool is_wanted = pass.current_group != nullptr &&
                          (has_begun(pass) || spec.target_members == pass.job.spec.replicas) &&
                          !(is_mutant(Mutant::kB16PermanentDiff) && spec != group_spec(pass));
   if (!is_wanted) {
@@ -86,8 +86,8 @@ bool ensure_record(Pass& pass) {
 }
 
 bool has_record(const Pass& pass) {
-  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-         (has_begun(pass) || pass.group->spec.target_members == pass.job.spec.replicas);
+  return pass.current_group != nullptr &&
+         (has_begun(pass) || pass.current_group->spec.target_members == pass.job.spec.replicas);
 }
 
 // The record that the pods are created from: the one that stands, or the one this plan writes.
@@ -274,8 +274,8 @@ Waiting waiting_for(const Pass& pass) {
 // Also by pods that are gone: a place whose next pod is not its first had one.
 bool has_begun(const Pass& pass) {
   if (!pass.pods.current.empty()) return true;
-  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-         std::ranges::any_of(pass.group->spec.pods,
+  return pass.current_group != nullptr &&
+         std::ranges::any_of(pass.current_group->spec.pods,
                              [](const auto& pod) { return !pod.uid.empty() || pod.n > 0; });
 }
 

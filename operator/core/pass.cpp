@@ -20,6 +20,10 @@ const api::WorkerGroupStatus* current_report(const Observed& seen) {
   return is_taken && status.generation > 0 ? &status : nullptr;
 }
 
+bool is_of_this_attempt(const api::WorkerGroup* group, const api::TrainingJob& job) {
+  return group != nullptr && group->spec.attempt == job.status.attempt;
+}
+
 }  // namespace
 
 Pass::Pass(const Observed& seen_now, const Policy& policy_now, TimePoint time)
@@ -29,13 +33,13 @@ Pass::Pass(const Observed& seen_now, const Policy& policy_now, TimePoint time)
       now(std::chrono::floor<std::chrono::seconds>(time)),
       now_exact(time),
       group(own_group(seen_now)),
+      current_group(is_of_this_attempt(group, *seen_now.job) ? group : nullptr),
       report(current_report(seen_now)),
       pods(sort_pods(*seen_now.job, group, seen_now.pods, time)),
       next(seen_now.job->status) {}
 
 int Pass::size() const {
-  const bool is_started = group != nullptr && group->spec.attempt == job.status.attempt;
-  return is_started ? group->spec.target_members : job.spec.replicas;
+  return current_group != nullptr ? current_group->spec.target_members : job.spec.replicas;
 }
 
 bool Pass::is_member(const std::string& uid) const {

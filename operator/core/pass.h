@@ -20,9 +20,10 @@ struct Pass {
   const Observed& seen;
   const Policy& policy;
   const api::TrainingJob& job;
-  const TimePoint now;            // whole seconds, as the API keeps them
-  const TimePoint now_exact;      // for comparing with wake-ups
-  const api::WorkerGroup* group;  // ours, else null
+  const TimePoint now;                    // whole seconds, as the API keeps them
+  const TimePoint now_exact;              // for comparing with wake-ups
+  const api::WorkerGroup* group;          // ours, else null
+  const api::WorkerGroup* current_group;  // the same, if its spec is of this attempt
   const api::WorkerGroupStatus*
       report;  // the gang's, if it is of this attempt and a generation stands on record
   const PodBuckets pods;

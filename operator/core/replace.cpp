@@ -111,9 +111,9 @@ bool is_leaderless(Pass& pass) {
 }
 
 bool has_replaced(const Pass& pass) {
-  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-         std::ranges::any_of(pass.group->spec.pods, [&](const EligiblePod& pod) {
-           return pod.n > 0 && pod.slot < pass.group->spec.target_members;
+  return pass.current_group != nullptr &&
+         std::ranges::any_of(pass.current_group->spec.pods, [&](const EligiblePod& pod) {
+           return pod.n > 0 && pod.slot < pass.current_group->spec.target_members;
          });
 }
 

@@ -72,8 +72,8 @@ void note_leader(Pass& pass, const EligiblePod& pod) {
 
 bool is_resized(const Pass& pass) {
   const bool is_finished = pass.report != nullptr && pass.report->is_finished;
-  return pass.group != nullptr && pass.group->spec.attempt == pass.job.status.attempt &&
-         pass.group->spec.target_members != pass.job.spec.replicas && has_begun(pass) &&
+  return pass.current_group != nullptr &&
+         pass.current_group->spec.target_members != pass.job.spec.replicas && has_begun(pass) &&
          !is_finished;
 }
 
@@ -99,8 +99,8 @@ void resize(Pass& pass) {
 
 // Their slots keep the number of the pod that is next, so that no name is used twice in an attempt.
 bool frees_places(Pass& pass) {
-  if (pass.group == nullptr || pass.group->spec.attempt != pass.job.status.attempt) return false;
-  WorkerGroupSpec after = pass.group->spec;
+  if (pass.current_group == nullptr) return false;
+  WorkerGroupSpec after = pass.current_group->spec;
   for (EligiblePod& pod : after.pods) {
     if (pod.slot < after.target_members) continue;
     const auto found = std::ranges::find(pass.pods.leaving, pod.slot,

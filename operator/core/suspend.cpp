@@ -12,8 +12,8 @@ constexpr char kSuspending[] = "Suspending";
 // left or the grace is over. The grace runs from the moment when Running turned False for this
 // reason, or Restarting where a place was empty.
 std::optional<TimePoint> saving_deadline(const Pass& pass) {
-  const bool is_record_ours = pass.group != nullptr && !pass.group->meta.deletion_time &&
-                              pass.group->spec.attempt == pass.job.status.attempt;
+  const bool is_record_ours =
+      pass.current_group != nullptr && !pass.current_group->meta.deletion_time;
   if (!is_record_ours) return std::nullopt;
   for (const char* type : {condition::kRunning, condition::kRestarting}) {
     const Condition* found = find_condition(pass.next, type);

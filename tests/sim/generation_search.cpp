@@ -41,6 +41,11 @@ class Explorer {
   std::string found_;
 };
 
+// Without being fed: the rule of the trainer (take_start in trainer-runtime/trainer/program.cpp).
+bool has_start_state(const Holding& held, const GenerationStart& start) {
+  return start.base > 0 && held.generation == start.base && held.step == start.step;
+}
+
 void Explorer::reach(State next, const Event& event) {
   forget_the_past(next);
   const std::uint64_t print = fingerprint(next);

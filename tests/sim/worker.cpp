@@ -64,7 +64,6 @@ Worker::Worker(WorkerPlace place, const json& pod, WorkerEvents events)
   id_.slot = facts.slot;
   const bool is_native = facts.runtime == api::RuntimeKind::kNative;
   id_.runtime = is_native ? api::RuntimeKind::kNative : api::RuntimeKind::kCustom;
-  id_.host = "10.0.0.1";
   id_.address = uid.substr(0, 13) + ":1";
   id_.fingerprint = "print-" + id_.self.start;
   id_.ports = {29500};

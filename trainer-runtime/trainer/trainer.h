@@ -59,7 +59,6 @@ class Trainer {
   Result<Validation> validate();
   std::int64_t step() const { return state_.step; }
   const saving::TrainerState& state() const { return state_; }
-  double last_loss() const { return confirmed_.loss; }
   const api::channel::Report& applied() const { return applied_; }
   SteadyPoint next_checkpoint() const { return next_checkpoint_; }
 

@@ -38,7 +38,6 @@ void GangWorld::add_launcher(int slot, bool is_eligible) {
                                             .runtime = options.runtime,
                                             .processes = options.processes,
                                             .parameter_servers = options.parameter_servers,
-                                            .host = "10.0.0." + std::to_string(index),
                                             .address = node.address,
                                             .fingerprint = "print-" + std::to_string(index),
                                             .ports = ports,

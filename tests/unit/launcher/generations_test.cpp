@@ -110,11 +110,6 @@ TEST_CASE("generations: a member enters a generation once, and none that it has 
 }
 
 TEST_CASE("generations: what is held, and what never was", "[launcher]") {
-  CHECK(has_start_state({3, 50}, kNewest));
-  CHECK_FALSE(has_start_state({3, 49}, kNewest));
-  CHECK_FALSE(has_start_state({2, 50}, kNewest));
-  CHECK_FALSE(has_start_state({0, 0}, {1, 0, 0}));  // from storage: nobody has it yet
-
   CHECK(has_surely_never_held(4, {3, 50}, false));
   CHECK(has_surely_never_held(4, {0, 0}, false));
   CHECK_FALSE(has_surely_never_held(4, {0, 0}, true));
