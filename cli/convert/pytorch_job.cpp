@@ -123,7 +123,11 @@ void carry_elastic(Source& spec, PodRules& rules, Limit& limit) {
   const std::string fixed =
       "set spec.replicas to the size that you want; `kubectl scale tj` changes it later";
   for (const char* name : {"minReplicas", "maxReplicas"}) {
-    elastic.leave_out(name, "a TrainingJob of this version has a fixed number of workers", fixed);
+    elastic.leave_out(
+        name,
+        "a PyTorchJob's program is started again at another size, and spec.elastic "
+        "is for those that stay",
+        fixed + "; for a script that keeps its state, runtime.inPlace and spec.elastic");
   }
   elastic.leave_out("metrics", "no autoscaler is made", fixed);
   for (const char* name :

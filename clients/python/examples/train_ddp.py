@@ -1,50 +1,22 @@
 """Plain PyTorch with DistributedDataParallel that reports, saves, stops when told, and goes on where it was.
 
 Under Pawl: runtime: {kind: Torch}, checkpoint: {uri: file:///data/checkpoints}, command: [python3, train_ddp.py, "1000"]
-By hand: torchrun --nproc-per-node 2 train_ddp.py 1000
+By hand: torchrun --nproc-per-node 2 train_ddp.py 1000. The imports stand at the top, where a process that stands by finds them.
 """
 
-import os
 import pathlib
 import sys
 import time
 
+import torch
+import torch.distributed as dist
+from torch import nn
+
 import pawl
-
-
-def save(folder, step, write, keep=3):
-    """`write(file)` makes the state of this step. A reader finds all of it or nothing, whenever the power goes.
-
-    Written beside and synced before it gets its name; then the folder, which holds the name, is synced, too.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("*.tmp"):  # by one that was killed
-        left.unlink()
-    temporary = folder / f"step-{step:08d}.tmp"
-    with open(temporary, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / f"step-{step:08d}.pt")
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-    for old in sorted(folder.glob("step-*.pt"))[:-keep]:
-        old.unlink()
-
-
-def newest(folder):
-    """The file of the newest state; None: there is none."""
-    return max(folder.glob("step-*.pt"), default=None)
+from states import newest, save
 
 
 def main():
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-
     job, steps = pawl.job(), int(sys.argv[1])
     # Jobs may share the folder, and one that is made anew begins anew.
     name = f"{job.name}-{job.uid[:8]}" if job.name else "local"

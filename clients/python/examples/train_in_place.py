@@ -1,4 +1,4 @@
-"""PyTorch that stays in memory when its gang changes: a lost rank, worker or node costs the others about a second.
+"""PyTorch that stays in memory when its gang changes: after a loss nobody reads what was saved.
 
 Under Pawl: runtime: {kind: Torch, inPlace: true}, checkpoint: {uri: file:///data/checkpoints},
 command: [python3, train_in_place.py, "1000"]; with spec.elastic also at another size. By hand: torchrun --nproc-per-node 2
@@ -8,8 +8,11 @@ train_in_place.py 1000. Tried with Gloo on CPUs.
 import pathlib
 import sys
 
-import train_ddp
+import torch
+import torch.distributed as dist
+
 import pawl
+import states
 
 BATCH = 96  # of a step, whatever the world size is: so that the curve does not depend on it
 
@@ -17,7 +20,7 @@ BATCH = 96  # of a step, whatever the world size is: so that the curve does not 
 class State:
     """What a rank holds from one generation to the next."""
 
-    def __init__(self, torch, device):
+    def __init__(self, device):
         torch.manual_seed(1)
         nn = torch.nn
         self.device, self.step, self.loss, self.is_save_wanted = device, 0, None, False
@@ -33,38 +36,35 @@ class State:
         self.step, self.loss, self.is_save_wanted = state["step"], state["loss"], state["is_save_wanted"]
 
 
-def take_start(torch, dist, state, place, folder):
+def take_start(state, place, folder):
     """The state that all go on from: a rank's that lives, or what was saved."""
     if place.source >= 0:
         box = [state.dump() if place.rank == place.source else None]
         dist.broadcast_object_list(box, src=place.source, device=state.device)
         if not place.has_state:
             state.load(box[0])
-    elif train_ddp.newest(folder):
-        state.load(torch.load(train_ddp.newest(folder), map_location=state.device))
+    elif states.newest(folder):
+        state.load(torch.load(states.newest(folder), map_location=state.device))
     # One may have seen the end of a save that another has not.
     wanted = torch.tensor(int(state.is_save_wanted), device=state.device)
     dist.all_reduce(wanted, op=dist.ReduceOp.MAX)
     state.is_save_wanted = bool(wanted.item())
 
 
-def save_if_wanted(torch, dist, state, place, folder):
+def save_if_wanted(state, place, folder):
     if not state.is_save_wanted:
         return
     if place.rank == 0:
-        train_ddp.save(folder, state.step, lambda file: torch.save(state.dump(), file), pawl.job().checkpoint_keep)
+        states.save(folder, state.step, lambda file: torch.save(state.dump(), file), pawl.job().checkpoint_keep)
     dist.barrier()  # nobody goes on, or leaves, before it is saved
     state.is_save_wanted = False
 
 
 def train(gang, place, state, steps, folder):
-    import torch
-    import torch.distributed as dist
-
     dist.init_process_group("nccl" if state.device.type == "cuda" else "gloo", rank=place.rank, world_size=place.world_size,
                             init_method=f"tcp://{place.master_addr}:{place.master_port}")
     try:
-        take_start(torch, dist, state, place, folder)
+        take_start(state, place, folder)
         gang.begin(state.step)
         print(f"rank {place.rank} of {place.world_size} goes on with step {state.step + 1}", flush=True)
         generator = torch.Generator()
@@ -92,23 +92,21 @@ def train(gang, place, state, steps, folder):
             state.step = step
             pawl.report(step, steps, loss=state.loss)
             gang.applied(step)  # at once: what is told as held is what is held
-            save_if_wanted(torch, dist, state, place, folder)
+            save_if_wanted(state, place, folder)
             if must_stop:
                 pawl.exit_saved()
-        save_if_wanted(torch, dist, state, place, folder)
+        save_if_wanted(state, place, folder)
         dist.barrier()
     finally:
         dist.destroy_process_group()
 
 
 def main():
-    import torch
-
     job, steps = pawl.job(), int(sys.argv[1])
     name = f"{job.name}-{job.uid[:8]}" if job.name else "local"
     folder = pathlib.Path(job.checkpoint_folder or "checkpoints") / name
     device = torch.device("cuda", job.local_rank) if torch.cuda.is_available() else torch.device("cpu")
-    state = State(torch, device)
+    state = State(device)
     pawl.should_stop()  # SIGTERM is caught from here on
     pawl.Gang().run(lambda gang, place: train(gang, place, state, steps, folder))
     print(f"done after {state.step} steps, loss {state.loss!r}", flush=True)

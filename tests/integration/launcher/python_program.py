@@ -14,14 +14,14 @@ sys.path += [str(CLIENT), str(CLIENT / "examples")]
 sys.dont_write_bytecode = True
 
 import pawl
-import train_ddp
+import states
 
 
 def main():
     steps, seconds, manner = int(sys.argv[1]), int(sys.argv[2]) / 1000, sys.argv[3]
     job = pawl.job()
     folder = pathlib.Path(job.checkpoint_folder)
-    state = train_ddp.newest(folder)
+    state = states.newest(folder)
     first = int(state.read_text()) + 1 if state else 1
     pawl.should_stop()
     print(f"{job.name} rank {job.rank} of {job.world_size} in generation {job.generation} begins with {first}", flush=True)
@@ -36,7 +36,7 @@ def main():
         pawl.report(step, total_steps=steps, loss=1 / step, samples_per_second=5)
         must_save, must_stop = pawl.checkpoint_now(), pawl.should_stop() or (manner == "leave" and step == 10)
         if (must_save or must_stop) and job.rank == 0:
-            train_ddp.save(folder, step, lambda file: file.write(b"%d" % step))
+            states.save(folder, step, lambda file: file.write(b"%d" % step))
             print(f"saved step {step}, {'asked' if must_save else 'told to stop'}", flush=True)
         if must_stop:
             pawl.exit_saved()

@@ -1,4 +1,4 @@
-"""The example's states on storage: whole, or not there. Needs no PyTorch."""
+"""The examples' states on storage: whole, or not there. Needs no PyTorch."""
 
 import pathlib
 import sys
@@ -8,7 +8,7 @@ import unittest
 from fixture import CLIENT, load
 
 sys.path.insert(0, str(CLIENT))
-example = load("train_ddp", CLIENT / "examples" / "train_ddp.py")
+example = load("states", CLIENT / "examples" / "states.py")
 
 
 class StateTest(unittest.TestCase):
