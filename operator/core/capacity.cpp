@@ -34,12 +34,12 @@ void avoid_spot(Pass& pass) {
   CapacityStatus& status = pass.next.capacity;
   const bool is_in_a_row = status.until && pass.now < *status.until + pass.policy.spot_avoided_max;
   status.times = is_in_a_row ? status.times + 1 : 1;
-  seconds time = pass.policy.spot_avoided_first;
-  for (int i = 1; i < status.times && time < pass.policy.spot_avoided_max; ++i) time *= 2;
+  const Policy& policy = pass.policy;
   const std::size_t lost = status.lost_pods.size();
   status.is_spot_avoided = true;
   status.since = pass.now;
-  status.until = pass.now + std::min(time, pass.policy.spot_avoided_max);
+  status.until =
+      pass.now + doubled(policy.spot_avoided_first, policy.spot_avoided_max, status.times);
   if (is_mutant(Mutant::kI41NeverReturns)) *status.until += std::chrono::hours{24};
   status.lost_pods.clear();
   status.lost_since.reset();

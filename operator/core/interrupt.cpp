@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "common/api/contract.h"
+#include "common/api/json_fields.h"
 #include "common/api/pod_scheduling.h"
 #include "common/base/mutant.h"
 #include "operator/core/evidence.h"
@@ -143,12 +144,13 @@ void avoid_node(Pass& pass, const Failure& left) {
     nodes.push_back({.name = left.node, .cause = cause::kInterrupted, .time = pass.now});
     node = std::prev(nodes.end());
   }
-  node->message = clipped(left.message);
+  node->message = clip_front(left.message, kNodeMessageBytesMax);
   node->until.reset();
   if (signal_of(pass, left.node) == nullptr) node->until = pass.now + kAvoidedFor;
   if (std::ranges::find(node->pods, left.pod) != node->pods.end()) return;
   if (node->pods.size() >= kPodsMax) node->pods.erase(node->pods.begin());
   node->pods.push_back(left.pod);
+  std::rotate(node, node + 1, nodes.end());  // where all are avoided, the last one is the most
 }
 
 seconds backoff_of_node(const Pass& pass, const Failure& failure) {
@@ -164,9 +166,7 @@ seconds backoff_after_leaving(const Pass& pass, const Failure& failure) {
     return other && other->attempt == identity->attempt && other->slot == identity->slot;
   });
   if (times < 2) return seconds{0};
-  seconds wait = pass.policy.refused_backoff;
-  for (auto i = times; i > 1 && wait < pass.policy.backoff_max; --i) wait *= 2;
-  return std::min(wait, pass.policy.backoff_max);
+  return doubled(pass.policy.refused_backoff, pass.policy.backoff_max, times);
 }
 
 bool leaves_nodes(Pass& pass) {

@@ -31,7 +31,7 @@ void quarantine_late(Pass& pass);
 bool is_in_quarantine(const Pass& pass, const api::Failure& failure);  // its node is, for that
 // Before the next pod, where there seems to be no other node.
 std::chrono::seconds backoff_in_quarantine(const Pass& pass, const api::Failure& failure);
-std::string clipped(const std::string& text);  // for a message of an excluded node
+inline constexpr std::size_t kNodeMessageBytesMax = 512;  // of an excluded node, in the schema
 
 // capacity.cpp: spot machines. What a loss says of them, before it is acted on.
 void count_spot_losses(Pass& pass, const Loss& loss);

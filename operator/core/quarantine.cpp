@@ -8,6 +8,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/api/json_fields.h"
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
@@ -21,12 +22,6 @@ using std::chrono::seconds;
 constexpr seconds kQuarantine{60}, kQuarantineMax{3'600};
 constexpr std::size_t kFailedPodsMax = 32;  // of the schema
 
-seconds doubled(seconds first, std::size_t times, seconds most) {
-  seconds time = first;
-  for (std::size_t i = 1; i < times && time < most; ++i) time *= 2;
-  return std::min(time, most);
-}
-
 // Null: it is not, or for another reason.
 const ExcludedNode* quarantined(const Pass& pass, const std::string& node) {
   const auto& nodes = pass.job.status.excluded_nodes;
@@ -35,14 +30,6 @@ const ExcludedNode* quarantined(const Pass& pass, const std::string& node) {
 }
 
 }  // namespace
-
-std::string clipped(const std::string& text) {
-  constexpr std::size_t kBytesMax = 500;  // of 512 in the schema
-  if (text.size() <= kBytesMax) return text;
-  std::size_t end = kBytesMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end) + "…";
-}
 
 void quarantine_node(Pass& pass, const Failure& failed) {
   if (failed.node.empty() || is_mutant(Mutant::kI40NodeForgotten)) return;
@@ -60,8 +47,8 @@ void quarantine_node(Pass& pass, const Failure& failed) {
   if (nodes.size() >= kExcludedNodesMax && !forget_avoided(pass)) return;
   if (entry.pods.size() >= kFailedPodsMax) entry.pods.erase(entry.pods.begin());
   entry.pods.push_back(failed.pod);
-  entry.until = pass.now + doubled(kQuarantine, entry.pods.size(), kQuarantineMax);
-  entry.message = clipped(failed.message);
+  entry.until = pass.now + doubled(kQuarantine, kQuarantineMax, std::ssize(entry.pods));
+  entry.message = clip_front(failed.message, kNodeMessageBytesMax);
   pass.emit(true, "NodeQuarantined",
             "node " + entry.name + " is avoided until " + format_time(*entry.until) + ": " +
                 entry.message,
@@ -88,7 +75,7 @@ seconds backoff_in_quarantine(const Pass& pass, const Failure& failure) {
   const ExcludedNode* node = quarantined(pass, failure.node);
   if (!cause::is_for_a_while(failure.cause) || node == nullptr || node->pods.size() < 2)
     return seconds{0};
-  return doubled(pass.policy.refused_backoff, node->pods.size() - 1, pass.policy.backoff_max);
+  return doubled(pass.policy.refused_backoff, pass.policy.backoff_max, std::ssize(node->pods) - 1);
 }
 
 }  // namespace pawl::core

@@ -69,6 +69,13 @@ bool tells_progress(const Pass& pass) {
          pass.next.checkpoint;
 }
 
+std::chrono::seconds doubled(std::chrono::seconds first, std::chrono::seconds most,
+                             std::ptrdiff_t times) {
+  std::chrono::seconds time = first;
+  for (std::ptrdiff_t i = 1; i < times && time < most; ++i) time *= 2;
+  return std::min(time, most);
+}
+
 std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
                                    const Policy& policy) {
   const std::string& why = failure.cause;
@@ -78,9 +85,7 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
                              why == cause::kGpuFault || why == cause::kStraggler ||
                              why == cause::kUnreached;
   if (is_disruption) return std::chrono::seconds{0};
-  std::chrono::seconds wait = policy.backoff_first;
-  for (int i = 1; i < without_progress && wait < policy.backoff_max; ++i) wait *= 2;
-  return std::min(wait, policy.backoff_max);
+  return doubled(policy.backoff_first, policy.backoff_max, without_progress);
 }
 
 namespace {

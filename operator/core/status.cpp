@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "common/api/contract.h"
+#include "common/api/json_fields.h"
 #include "common/base/check.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
@@ -13,14 +14,6 @@ namespace {
 using namespace api;
 
 constexpr std::chrono::milliseconds kStartingEvery{5'000}, kStartingCountsEvery{10'000};
-
-// At most `bytes_max` bytes, never half a character.
-void clip(std::string& text, std::size_t bytes_max) {
-  if (text.size() <= bytes_max) return;
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  text.resize(end);
-}
 
 const char* phase_of(const TrainingJobStatus& status) {
   if (is_true(status, condition::kComplete)) return phase::kComplete;
@@ -40,10 +33,10 @@ void fill_in(Pass& pass) {
   next.observed_generation = pass.job.meta.generation;
   for (Condition& condition : next.conditions) {
     condition.observed_generation = next.observed_generation;
-    clip(condition.message, kMessageBytesMax);
+    condition.message = clip_front(condition.message, kMessageBytesMax);
   }
   if (is_mutant(Mutant::kB15HotStatus)) next.message += " at " + format_time(pass.now);
-  clip(next.message, kMessageBytesMax);
+  next.message = clip_front(next.message, kMessageBytesMax);
   const int size = pass.is_new_attempt ? pass.job.spec.replicas : pass.size();
   next.replicas = pass.is_new_attempt ? 0 : pass.pods.active;
   next.ready_replicas = pass.is_new_attempt ? 0 : pass.pods.ready;

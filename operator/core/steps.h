@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "operator/core/failures.h"
@@ -47,6 +48,9 @@ std::optional<Loss> find_hang(Pass& pass);
 bool lower_memory(Pass& pass, const api::Failure& failure, std::string& advice);
 
 // restart.cpp: what a loss leads to: wait for the culprit's name, restart, or the end.
+// How long the `times`-th one in a row takes: `first`, twice as long each time, `most` at most.
+std::chrono::seconds doubled(std::chrono::seconds first, std::chrono::seconds most,
+                             std::ptrdiff_t times);
 void handle_loss(Pass& pass, const Loss& loss);
 // When the pods of this attempt may be created, from what the status says of the last failure.
 std::optional<TimePoint> creation_time(const Pass& pass);

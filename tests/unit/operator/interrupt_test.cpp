@@ -219,6 +219,29 @@ TEST_CASE("interrupt: a rule that excludes nodes goes before what only avoids th
   CHECK_FALSE(found->until.has_value());
 }
 
+TEST_CASE("interrupt: a node that is left once more is the last of those that are avoided",
+          "[core][I36]") {
+  World world = spread();
+  for (const char* name : {"node-2", "node-9"}) {
+    world.job.status.excluded_nodes.push_back({.name = name,
+                                               .cause = "Interrupted",
+                                               .time = world.now,
+                                               .until = world.now + seconds{900}});
+  }
+  const std::string uid = world.pod(2).meta.uid;
+  world.fail(2, 86);
+  world.pod(2).termination_message =
+      R"({"pawl":2,"failure":{"cause":"Interrupted","message":"AWS takes it back","pod":"gpt-1-2-0",)"
+      R"("podUid":")" +
+      uid + R"(","node":"node-2","rank":2,"attempt":1}})";
+  world.is_kubelet_on = false;
+  world.settle(seconds{2});
+  const auto& nodes = world.job.status.excluded_nodes;
+  REQUIRE(nodes.size() == 2);
+  CHECK(nodes[0].name == "node-9");
+  CHECK(nodes[1].pods == std::vector<std::string>{"gpt-1-2-0"});
+}
+
 TEST_CASE("interrupt: as long as nodes are not listed, nothing is forgotten", "[core][I36]") {
   World world = spread();
   world.is_kubelet_on = false;
