@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdlib>
-#include <random>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -23,12 +22,11 @@ constexpr std::chrono::milliseconds kFinishMax{2000};
 // Below the ports that Linux gives to outgoing connections, and below NodePorts: nobody takes one
 // by chance before the program listens, on a host network neither.
 Result<os::Fd> listen_anywhere(const std::string& address) {
-  constexpr std::uint16_t kPortMin = 15'000, kPortMax = 29'999;
+  constexpr std::uint64_t kPortMin = 15'000, kPorts = 15'000;
   constexpr int kTriesMax = 64;
-  std::random_device random;
-  std::uniform_int_distribution<std::uint16_t> ports{kPortMin, kPortMax};
   for (int i = 0; i < kTriesMax; ++i) {
-    auto listener = os::listen_tcp(address, ports(random));
+    const std::uint64_t port = kPortMin + os::entropy() % kPorts;
+    auto listener = os::listen_tcp(address, static_cast<std::uint16_t>(port));
     if (listener) return listener;
   }
   return os::listen_tcp(address, 0);
