@@ -131,7 +131,7 @@ TEST_CASE("mpi: a killed agent is the failure of its worker, and all start again
   CHECK(::kill(rank, 0) != 0);  // nothing of it is left
 }
 
-TEST_CASE("mpi: a lost worker is replaced, and all start again", "[launcher]") {
+TEST_CASE("mpi: a lost worker is replaced, and all start again", "[launcher][D1]") {
   for (const int lost : {0, 1}) {
     INFO("slot " << lost);
     GangFixture gang(kMpi);

@@ -70,7 +70,7 @@ membership::Placement placed(int rank) {
 }  // namespace
 
 TEST_CASE("mpi_place: the command is started on rank 0's worker, agents on the others",
-          "[launcher]") {
+          "[launcher][D1]") {
   const Settings settings = mpi_settings();
   const std::vector<std::string> loader = settings.launcher;
   auto first = loader, other = loader;
@@ -120,7 +120,7 @@ TEST_CASE("mpi_hosts: addresses with slots, distinct where workers share a machi
   CHECK(local[599].name == "127.1.2.100");
 }
 
-TEST_CASE("mpi_hosts: every MPI finds the list and the program in place of ssh", "[launcher]") {
+TEST_CASE("mpi_hosts: every MPI finds the list and the program in place of ssh", "[launcher][D6]") {
   const Files files{"/f"};
   const Place pods{.addresses = {"10.0.0.1:1", "10.0.0.2:1"}, .slots = 1, .key = "k"};
   std::map<std::string, std::string> env = {{"OMPI_MCA_plm_rsh_agent", "ssh"},

@@ -253,7 +253,7 @@ TEST_CASE("elastic: a pod that is refused holds nobody up", "[core][I35]") {
 }
 
 TEST_CASE("elastic: a job whose workers are short for too long fails if it says so",
-          "[core][I27][I35]") {
+          "[core][I27][I35][G5]") {
   World world(3, api::RuntimeKind::kNative);
   world.set_spec([](api::TrainingJobSpec& spec) {
     spec.elastic = api::Elastic{

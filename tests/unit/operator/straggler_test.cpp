@@ -40,7 +40,7 @@ int how_often(const World& world, const std::string& event) {
 
 }  // namespace
 
-TEST_CASE("straggler: a rule moves a slow worker, and its gang goes on", "[core][I42]") {
+TEST_CASE("straggler: a rule moves a slow worker, and its gang goes on", "[core][I42][G2]") {
   World world = with_rule();
   world.settle();
   name_slow(world, 1);
