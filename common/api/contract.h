@@ -101,13 +101,14 @@ inline constexpr int kReplicasMax = 2048;
 inline constexpr int kProcessesMax = 64;
 inline constexpr int kLogTailBytesMax = 2048;
 inline constexpr int kMessageBytesMax = 1024;
-// Of a failure, and of an excluded node: the machine is taken away, which was said before it was.
+// Causes of a failure.
 inline constexpr char kCauseError[] = "Error";  // a program ended with a code of its own
 inline constexpr char kCauseSignal[] = "Signal";
 inline constexpr char kCauseOutOfMemory[] = "OOM";
 inline constexpr char kCauseHang[] = "Hang";
 inline constexpr char kCauseVictim[] = "Victim";  // of another's failure
 inline constexpr char kCauseUnknown[] = "Unknown";
+// … and of an excluded node: the machine is taken away, which was said before it was.
 inline constexpr char kCauseInterrupted[] = "Interrupted";
 inline constexpr char kCauseGpuFault[] = "GpuFault";  // a GPU of it has failed, or is found bad
 // … of a worker that held up its gang there.

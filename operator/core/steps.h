@@ -48,14 +48,14 @@ std::optional<Loss> find_hang(Pass& pass);
 bool lower_memory(Pass& pass, const api::Failure& failure, std::string& advice);
 
 // restart.cpp: what a loss leads to: wait for the culprit's name, restart, or the end.
-// How long the `times`-th one in a row takes: `first`, twice as long each time, `most` at most.
-std::chrono::seconds doubled(std::chrono::seconds first, std::chrono::seconds most,
-                             std::ptrdiff_t times);
 void handle_loss(Pass& pass, const Loss& loss);
 // When the pods of this attempt may be created, from what the status says of the last failure.
 std::optional<TimePoint> creation_time(const Pass& pass);
 std::chrono::seconds backoff_after(const api::Failure& failure, int without_progress,
                                    const Policy& policy);
+// How long the `times`-th one in a row takes: `first`, twice as long each time, `most` at most.
+std::chrono::seconds doubled(std::chrono::seconds first, std::chrono::seconds most,
+                             std::ptrdiff_t times);
 
 // Only a job that tells its progress can be seen to make none.
 bool tells_progress(const Pass& pass);
