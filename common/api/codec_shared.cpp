@@ -178,6 +178,8 @@ void read_tally(Fields& fields, Tally& tally) {
   read_recoveries(fields, tally.recoveries);
   fields.child("goodput", [&](Fields& child) {
     child.read("attempt", tally.time.attempt);
+    child.read("since", tally.time.since);
+    child.read("countedSeconds", tally.time.counted_seconds);
     child.read("generation", tally.time.generation);
     child.read("step", tally.time.step);
     child.read("productiveSeconds", tally.time.productive_seconds);
@@ -193,6 +195,8 @@ void write_tally(json& object, const Tally& tally) {
                        {"generation", time.generation},
                        {"step", time.step},
                        {"productiveSeconds", time.productive_seconds}};
+  put(object["goodput"], "since", time.since);
+  if (time.since) object["goodput"]["countedSeconds"] = time.counted_seconds;
   if (!time.lost_by_cause.empty()) object["goodput"]["byCause"] = time.lost_by_cause;
 }
 

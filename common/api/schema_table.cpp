@@ -297,8 +297,8 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "maximum":2147483647},"signal":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},"cause":{
 "type":"string","maxLength":64},"message":{"type":"string","maxLength":1024},"logTail":{"type":"string",
 "maxLength":2048},"attempt":{"$ref":30},"generation":{"$ref":30},"time":{"type":"string","format":"date-time"}}},
-{"type":"object","properties":{"attempt":{"$ref":30},"generation":{"$ref":30},"step":{"$ref":30},"productiveSeconds":{
-"$ref":30},"byCause":{"$ref":36}}}]})json";
+{"type":"object","properties":{"attempt":{"$ref":30},"since":{"type":"string","format":"date-time"},"countedSeconds":{
+"$ref":30},"generation":{"$ref":30},"step":{"$ref":30},"productiveSeconds":{"$ref":30},"byCause":{"$ref":36}}}]})json";
 // clang-format on
 
 }  // namespace pawl::api

@@ -32,6 +32,10 @@ void raise(Recoveries& count, const Recoveries& other) {
 }
 
 void raise(GangTime& time, const GangTime& other) {
+  if (other.attempt > time.attempt || (other.attempt == time.attempt && !time.since)) {
+    time.since = other.since;
+    time.counted_seconds = other.counted_seconds;
+  }
   time.attempt = std::max(time.attempt, other.attempt);
   time.generation = std::max(time.generation, other.generation);
   time.step = std::max(time.step, other.step);
@@ -43,6 +47,10 @@ std::int64_t sum_of(const std::map<std::string, int>& counts) {
   std::int64_t sum = 0;
   for (const auto& [cause, count] : counts) sum += count;
   return sum;
+}
+
+std::int64_t sum_of(const GangTime& time) {
+  return time.productive_seconds + sum_of(time.lost_by_cause);
 }
 
 }  // namespace pawl::api

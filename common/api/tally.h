@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "common/base/clock.h"
+
 namespace pawl::api {
 
 // Generations that a gang began without a restart.
@@ -22,7 +24,9 @@ struct Recoveries {
 
 // What the launchers have measured.
 struct GangTime {
-  std::int64_t attempt = 0;     // the newest that has trained
+  std::int64_t attempt = 0;          // the newest that has trained
+  std::optional<TimePoint> since;    // when it began to, by the leader's wall clock,
+  std::int64_t counted_seconds = 0;  // and the sum of all accounts in here then
   std::int64_t generation = 0;  // the newest of programs that tell no steps, whose time is in here
   std::int64_t step = 0;        // the highest that was made; what is below it is made again
   std::int64_t productive_seconds = 0;
@@ -61,5 +65,6 @@ void raise(Recoveries& count, const Recoveries& other);
 void raise(GangTime& time, const GangTime& other);
 void raise(std::map<std::string, int>& lost_by_cause, const std::map<std::string, int>& others);
 std::int64_t sum_of(const std::map<std::string, int>& counts);
+std::int64_t sum_of(const GangTime& time);
 
 }  // namespace pawl::api

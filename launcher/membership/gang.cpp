@@ -151,7 +151,12 @@ void Gang::propose(const NextStart& start) {
   next.start_step = start.step;
   next.generation += 1;
   if (roster_.generation > 0) tally_.count(next.tally.recoveries);
-  if (!tells_steps()) next.tally.time.attempt = ctx_.id.attempt;  // its programs run from then on
+  if (!tells_steps()) {  // its programs run from then on
+    api::GangTime& time = next.tally.time;
+    raise(time,
+          api::GangTime{
+              .attempt = ctx_.id.attempt, .since = ctx_.now.wall, .counted_seconds = sum_of(time)});
+  }
   next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start.step},
                                 start.base, next.checkpoint ? next.checkpoint->step : 0);
   next_ = start;

@@ -142,7 +142,7 @@ api::WorkerGroupStatus Gang::desired() const {
   if (progress_.value()) next.progress = progress_.value();
   saves_.tell(next);
   next.is_finished = next.is_finished || wants_finished_;
-  raise(next.tally.time, tally_.time());
+  raise(next.tally.time, tally_.time(ctx_.now));
   // Victims are only of interest when nobody turns out to be the cause. Who was not heard for a
   // while and is back is not to be replaced.
   const bool is_waiting = ctx_.now.steady - ended_at_ < ctx_.timings.culprit_wait;

@@ -69,6 +69,13 @@ void LossLedger::take(std::chrono::nanoseconds& account, SteadyPoint now) {
   mark_ = now;
 }
 
+void LossLedger::note_training(SteadyPoint since) {
+  if (known_.attempt == attempt_) return;
+  trains_since_ = since;
+  known_.counted_seconds = sum_of(known_);
+  known_.attempt = attempt_;
+}
+
 void LossLedger::on_step(std::int64_t step, SteadyPoint now) {
   step = std::clamp<std::int64_t>(step, 0, kStepMax);
   if (since_ == Since::kChange) {
@@ -89,7 +96,7 @@ void LossLedger::on_step(std::int64_t step, SteadyPoint now) {
   mark_ = now;
   step_ = step;
   known_.step = std::max(known_.step, step);
-  known_.attempt = attempt_;
+  note_training(now);
 }
 
 void LossLedger::on_programs_start(SteadyPoint now) {
@@ -98,13 +105,13 @@ void LossLedger::on_programs_start(SteadyPoint now) {
   since_ = Since::kStart;
   has_lost_ = false;
   mark_ = now;
-  known_.attempt = attempt_;
+  note_training(now);
 }
 
 void LossLedger::on_programs_ran(std::int64_t generation, SteadyPoint since, SteadyPoint now) {
   if (known_.generation >= generation) return;
   known_.generation = generation;
-  known_.attempt = attempt_;
+  note_training(since);
   productive_ += now - since;
 }
 
@@ -116,11 +123,14 @@ void LossLedger::on_end(SteadyPoint now) {
   since_ = Since::kNothing;
 }
 
-api::GangTime LossLedger::time() const {
+api::GangTime LossLedger::time(const Now& now) const {
   const auto seconds = [](std::chrono::nanoseconds time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time).count();
   };
   api::GangTime time = known_;
+  if (trains_since_)
+    time.since =
+        now.wall - std::chrono::duration_cast<TimePoint::duration>(now.steady - *trains_since_);
   time.productive_seconds += seconds(productive_);
   const std::array accounts{std::pair{api::lost::kRecovered, recovered_},
                             std::pair{api::lost::kResized, resized_},

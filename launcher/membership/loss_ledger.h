@@ -12,6 +12,7 @@
 
 #include "common/api/tally.h"
 #include "launcher/membership/action.h"
+#include "launcher/membership/input.h"
 
 namespace pawl::membership {
 
@@ -49,11 +50,13 @@ class LossLedger {
   void on_programs_ran(std::int64_t generation, SteadyPoint since, SteadyPoint now);
   void on_end(SteadyPoint now);
 
-  api::GangTime time() const;
+  // `now`: of both clocks, at the same moment.
+  api::GangTime time(const Now& now) const;
 
  private:
   enum class Since { kNothing, kStep, kStart, kChange };  // what the time since mark_ is
   void take(std::chrono::nanoseconds& account, SteadyPoint now);
+  void note_training(SteadyPoint since);
 
   api::GangTime known_;
   std::int64_t attempt_ = 0, generation_ = 0, step_ = 0;  // step_: the last of this generation
@@ -61,6 +64,7 @@ class LossLedger {
   bool has_lost_ = false;                                 // somebody, since the last step
   Since since_ = Since::kNothing;
   SteadyPoint mark_{};
+  std::optional<SteadyPoint> trains_since_;  // the first moment of this attempt, if seen here
   std::chrono::nanoseconds productive_{0}, redone_{0}, recovered_{0}, resized_{0};
 };
 

@@ -45,31 +45,33 @@ bool is_silent(const Pass& pass) {
          !pass.group->status.progress;
 }
 
-void close(Pass& pass, const std::string& cause) {
-  if (is_mutant(Mutant::kI39LostAttempt)) return;
-  const std::int64_t open = open_seconds(pass);
-  if (open <= 0) return;
+void close(Pass& pass, const std::string& cause, std::int64_t open) {
+  if (is_mutant(Mutant::kI39LostAttempt) || open <= 0) return;
   constexpr std::int64_t kSecondsMax = 2'147'483'647;  // of the schema
   int& account = pass.next.goodput.lost_by_cause[cause];
   account = static_cast<int>(std::min(account + open, kSecondsMax));
 }
 
-std::int64_t running_seconds(const Pass& pass) {
-  const Condition* running = find_condition(pass.job.status, condition::kRunning);
-  if (running == nullptr || running->status != "True" || !running->last_transition_time) return 0;
-  const auto time = pass.now - *running->last_transition_time;
-  return std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(time).count(), 0);
+// What is open since the newest attempt has trained, which may be seen late: the launchers count
+// it.
+std::int64_t trained_seconds(const Pass& pass) {
+  if (!has_trained(pass)) return 0;
+  const GangTime& time = pass.group->status.tally.time;
+  if (!time.since || pass.now <= *time.since) return 0;
+  const auto since = std::chrono::duration_cast<std::chrono::seconds>(pass.now - *time.since);
+  return std::max<std::int64_t>(since.count() - (sum_of(time) - time.counted_seconds), 0);
 }
 
-// What is open of a gang that has trained. Of one that tells nothing its start may be seen late.
-void close_gang(Pass& pass) {
+void close_start(Pass& pass) {
   Goodput& goodput = pass.next.goodput;
-  if (is_silent(pass)) {
-    const std::int64_t open = open_seconds(pass);
-    goodput.productive_seconds +=
-        goodput.losing.empty() ? open : std::min(open, running_seconds(pass));
-  }
-  if (!goodput.losing.empty()) close(pass, goodput.losing);
+  if (goodput.losing.empty()) return;
+  close(pass, goodput.losing, open_seconds(pass) - trained_seconds(pass));
+  goodput.losing.clear();
+}
+
+void close_gang(Pass& pass) {
+  close_start(pass);
+  if (is_silent(pass)) pass.next.goodput.productive_seconds += open_seconds(pass);
 }
 
 std::string cause_of_end(const Pass& pass) {
@@ -90,14 +92,13 @@ void add_own_time(Pass& pass) {
     goodput.losing = find_condition(pass.next, condition::kRestarting)->reason;
   } else if (is_over(pass.next)) {
     close_gang(pass);
-    if (!is_stopped(before)) close(pass, cause_of_end(pass));
+    if (!is_stopped(before)) close(pass, cause_of_end(pass), open_seconds(pass));
     goodput.losing.clear();
   } else if (is_stopped(pass.next)) {
     if (!is_stopped(before)) close_gang(pass);
     goodput.losing.clear();
   } else if (has_trained(pass) && !goodput.losing.empty()) {
-    close_gang(pass);
-    goodput.losing.clear();
+    close_start(pass);
   }
 }
 

@@ -191,6 +191,8 @@ WorkerGroup full_group() {
   tally.recoveries.resizes = 2;
   tally.recoveries.by_cause = {{"Hang", 1}, {"WorkerLost", 2}};
   tally.time.attempt = 2;
+  tally.time.since = time_at(5);
+  tally.time.counted_seconds = 640;
   tally.time.generation = 7;
   tally.time.step = 120;
   tally.time.productive_seconds = 900;

@@ -17,6 +17,10 @@ constexpr int kKill = 9;
 
 SteadyPoint at(std::chrono::seconds time) { return SteadyPoint{} + time; }
 
+// At 100 s, which is 12:00:00 here.
+constexpr TimePoint kNoon{12h};
+api::GangTime time_of(const LossLedger& ledger) { return ledger.time(Now{at(100s), kNoon}); }
+
 // Of attempt 2, at its first step, 40; attempt 1 had made 50, in 30 s.
 LossLedger begun() {
   api::Tally known;
@@ -34,17 +38,46 @@ LossLedger begun() {
 
 TEST_CASE("loss_ledger: the time between steps is productive, or is made again", "[launcher]") {
   LossLedger ledger = begun();
-  CHECK(ledger.time().productive_seconds == 30);  // what came before the first is the start's
-  CHECK(ledger.time().attempt == 2);
+  CHECK(time_of(ledger).productive_seconds == 30);  // what came before the first is the start's
+  CHECK(time_of(ledger).attempt == 2);
   ledger.on_step(45, at(105s));
-  CHECK(ledger.time().lost_by_cause == Counts{{"Redone", 5}});
+  CHECK(time_of(ledger).lost_by_cause == Counts{{"Redone", 5}});
   ledger.on_step(55, at(115s));  // half of them had been made before
-  CHECK(ledger.time().lost_by_cause == Counts{{"Redone", 10}});
-  CHECK(ledger.time().productive_seconds == 35);
-  CHECK(ledger.time().step == 55);
+  CHECK(time_of(ledger).lost_by_cause == Counts{{"Redone", 10}});
+  CHECK(time_of(ledger).productive_seconds == 35);
+  CHECK(time_of(ledger).step == 55);
   ledger.on_step(55, at(125s));  // nothing new
   ledger.on_step(56, at(135s));
-  CHECK(ledger.time().productive_seconds == 55);
+  CHECK(time_of(ledger).productive_seconds == 55);
+}
+
+TEST_CASE("loss_ledger: when the attempt began to train is told, with what was counted before",
+          "[launcher][I39]") {
+  api::Tally known;
+  known.time.attempt = 1;
+  known.time.since = kNoon - 1h;
+  known.time.productive_seconds = 30;
+  known.time.lost_by_cause = {{"Error", 12}};
+  LossLedger ledger;
+  ledger.begin(known, 2);
+  ledger.on_commit(7, 39);
+  CHECK(time_of(ledger).since == kNoon - 1h);
+  ledger.on_step(40, at(60s));
+  ledger.on_step(70, at(90s));
+  const api::GangTime time = time_of(ledger);
+  CHECK(time.since == kNoon - 40s);
+  CHECK(time.counted_seconds == 42);
+  CHECK(time.productive_seconds == 60);
+  // A record keeps what it was told first of an attempt, and goes on with a newer one.
+  api::GangTime record = time, later = time;
+  later.since = kNoon;
+  later.counted_seconds = 50;
+  raise(record, later);
+  CHECK(record == time);
+  later.attempt = 3;
+  raise(record, later);
+  CHECK(record.since == kNoon);
+  CHECK(record.counted_seconds == 50);
 }
 
 TEST_CASE("loss_ledger: a change costs the time from the last step to the next", "[launcher]") {
@@ -54,7 +87,7 @@ TEST_CASE("loss_ledger: a change costs the time from the last step to the next",
   SECTION("another size") {
     ledger.on_commit(8, 60);
     ledger.on_step(61, at(124s));
-    CHECK(ledger.time().lost_by_cause.at("ResizedInPlace") == 4);
+    CHECK(time_of(ledger).lost_by_cause.at("ResizedInPlace") == 4);
   }
   SECTION("and a loss meanwhile") {
     ledger.on_commit(8, 60);
@@ -68,25 +101,25 @@ TEST_CASE("loss_ledger: a change costs the time from the last step to the next",
     CHECK(recoveries.resizes == 0);
     ledger.on_commit(9, 60);
     ledger.on_step(61, at(130s));
-    CHECK(ledger.time().lost_by_cause.at("RecoveredInPlace") == 10);
-    CHECK_FALSE(ledger.time().lost_by_cause.contains("ResizedInPlace"));
+    CHECK(time_of(ledger).lost_by_cause.at("RecoveredInPlace") == 10);
+    CHECK_FALSE(time_of(ledger).lost_by_cause.contains("ResizedInPlace"));
   }
-  const std::int64_t productive = ledger.time().productive_seconds;
+  const std::int64_t productive = time_of(ledger).productive_seconds;
   ledger.on_end(at(200s));
-  CHECK(ledger.time().productive_seconds == productive);
+  CHECK(time_of(ledger).productive_seconds == productive);
 }
 
 TEST_CASE("loss_ledger: what a change has cost so far is told with its commit", "[launcher][I39]") {
   LossLedger ledger = begun();
   ledger.on_change(Change::kWorkerLost, at(110s));
   ledger.on_proposal(at(140s));
-  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 40}});
+  CHECK(time_of(ledger).lost_by_cause == Counts{{"RecoveredInPlace", 40}});
   ledger.on_proposal(at(141s));  // the first was void
   ledger.on_commit(8, 40);
   ledger.on_step(41, at(145s));
-  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 45}});
+  CHECK(time_of(ledger).lost_by_cause == Counts{{"RecoveredInPlace", 45}});
   ledger.on_proposal(at(150s));  // nothing is being changed
-  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 45}});
+  CHECK(time_of(ledger).lost_by_cause == Counts{{"RecoveredInPlace", 45}});
 }
 
 TEST_CASE("loss_ledger: programs that tell no steps count while they run", "[launcher]") {
@@ -94,28 +127,28 @@ TEST_CASE("loss_ledger: programs that tell no steps count while they run", "[lau
   ledger.begin({}, 1);
   ledger.on_commit(1, 0);
   ledger.on_programs_start(at(10s));
-  CHECK(ledger.time().productive_seconds == 0);
+  CHECK(time_of(ledger).productive_seconds == 0);
   ledger.on_change(Change::kWorkerLost, at(70s));
-  CHECK(ledger.time().productive_seconds == 60);
-  CHECK(ledger.time().generation == 1);
+  CHECK(time_of(ledger).productive_seconds == 60);
+  CHECK(time_of(ledger).generation == 1);
   ledger.on_commit(2, 0);
   ledger.on_programs_start(at(75s));
-  CHECK(ledger.time().lost_by_cause == Counts{{"RecoveredInPlace", 5}});
+  CHECK(time_of(ledger).lost_by_cause == Counts{{"RecoveredInPlace", 5}});
 
   // Its successor counts what the record does not tell, and not what it does.
   api::Tally told;
-  told.time = ledger.time();
+  told.time = ledger.time(Now{at(100s), kNoon});
   LossLedger next;
   next.begin(told, 1);
   next.on_programs_ran(2, at(75s), at(175s));
-  CHECK(next.time().productive_seconds == 160);
+  CHECK(time_of(next).productive_seconds == 160);
   next.on_programs_ran(2, at(75s), at(175s));
-  CHECK(next.time().productive_seconds == 160);
+  CHECK(time_of(next).productive_seconds == 160);
   SECTION("the first step that is told after all") {
     ledger.on_step(1, at(100s));
-    CHECK(ledger.time().productive_seconds == 85);
+    CHECK(time_of(ledger).productive_seconds == 85);
     ledger.on_step(2, at(101s));
-    CHECK(ledger.time().productive_seconds == 86);
+    CHECK(time_of(ledger).productive_seconds == 86);
   }
 }
 

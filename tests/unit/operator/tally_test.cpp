@@ -1,5 +1,6 @@
 // What losses have cost, as the job's status tells it.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "tests/unit/operator/world.h"
 
@@ -19,7 +20,10 @@ std::int64_t whole(const World& world) {
 void begin_training(World& world, std::int64_t step) {
   world.group->status.members.clear();
   world.group->status.lineage.clear();
-  world.group->status.tally.time.attempt = world.job.status.attempt;
+  api::GangTime& time = world.group->status.tally.time;
+  time.attempt = world.job.status.attempt;
+  time.since = world.now;
+  time.counted_seconds = sum_of(time);
   world.report(step);
 }
 
@@ -157,6 +161,54 @@ TEST_CASE("tally: a program that tells no steps is productive while it runs", "[
   CHECK(goodput.productive_seconds >= 1'000);
   CHECK(goodput.productive_seconds + goodput.lost_seconds == whole(world));
   CHECK(goodput.losing == "Error");
+}
+
+// What follows the first step is the launchers' to count.
+TEST_CASE("tally: a start that is seen late ends when the gang began to train", "[core][I39]") {
+  World world(2, api::RuntimeKind::kNative);
+  world.settle();
+  world.now += seconds{60};
+  begin_training(world, 40);
+  api::GangTime& time = world.group->status.tally.time;
+  time.since = world.now - seconds{40};
+  SECTION("it trains on") {
+    world.settle();
+    CHECK(world.job.status.goodput.lost_by_cause == Counts{{"Starting", 20}});
+    CHECK(world.job.status.goodput.losing.empty());
+    CHECK(world.job.status.goodput.productive_seconds == 0);
+    world.now += seconds{10};
+    time.lost_by_cause = {{"RecoveredInPlace", 45}};
+    world.report(41);
+    world.settle();
+    CHECK(world.job.status.goodput.lost_by_cause ==
+          Counts{{"RecoveredInPlace", 45}, {"Starting", 20}});
+  }
+  SECTION("of which the launchers have told a part") {
+    time.productive_seconds = 30;
+    world.settle();
+    CHECK(world.job.status.goodput.lost_by_cause == Counts{{"Starting", 20}});
+  }
+  SECTION("by a clock that is ahead") {
+    time.since = world.now + seconds{100};
+    world.settle();
+    CHECK(world.job.status.goodput.lost_by_cause == Counts{{"Starting", 60}});
+  }
+}
+
+TEST_CASE("tally: what began and failed before it was seen has run meanwhile", "[core][I39]") {
+  const bool is_silent = GENERATE(true, false);
+  World world(2, is_silent ? api::RuntimeKind::kCustom : api::RuntimeKind::kNative);
+  world.settle();
+  world.now += seconds{60};
+  begin_training(world, 40);
+  if (is_silent) world.group->status.progress.reset();
+  world.group->status.tally.time.since = world.now - seconds{40};
+  world.fail(0, 1, "Error");
+  world.settle();
+  REQUIRE(world.job.status.attempt == 2);
+  CHECK(world.job.status.goodput.lost_by_cause == Counts{{"Starting", 20}});
+  CHECK(world.job.status.goodput.productive_seconds == (is_silent ? 40 : 0));
+  CHECK(world.job.status.goodput.losing == "Error");
 }
 
 TEST_CASE("tally: nothing is lost with a record, or with the job's status", "[core][I38][I18]") {
