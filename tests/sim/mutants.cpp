@@ -1,6 +1,7 @@
 #include "tests/sim/mutants.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -14,7 +15,15 @@
 namespace pawl::sim {
 namespace {
 
+// Of the processor: beside other work a mutant lives no shorter.
 constexpr unsigned kSecondsMax = 240;
+
+void limit_time() {
+  constexpr unsigned kWallFactor = 20;  // for one that waits for ever
+  const ::rlimit time{kSecondsMax, kSecondsMax};
+  PAWL_CHECK(::setrlimit(RLIMIT_CPU, &time) == 0, "no limit of time");
+  ::alarm(kWallFactor * kSecondsMax);
+}
 
 // What a child tells while it runs, so that nothing is lost when it aborts.
 struct Board {
@@ -54,7 +63,7 @@ Board perform(Mutant mutant, const std::function<void(Board&)>& work) {
   PAWL_CHECK(child >= 0, "no process");
   if (child == 0) {
     std::signal(SIGABRT, SIG_DFL);
-    ::alarm(kSecondsMax);
+    limit_time();
     active_mutant = mutant;
     if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);  // its checks speak there
     work(*shared);

@@ -97,6 +97,12 @@ std::vector<Story> all_stories() {
          for (int i = 0; i < 60 && !world.training.kill_one(); ++i) world.pass(seconds{1});
          world.pass(seconds{40});
        }},
+      {"hung",  // and killed by its launcher
+       [](World& world) {
+         start(world);
+         for (int i = 0; i < 60 && !world.training.hang_one(); ++i) world.pass(seconds{1});
+         world.pass(seconds{100});
+       }},
       {"killed-then-ended",  // what the gang has outlived is not why it ends
        [](World& world) {
          start(world);

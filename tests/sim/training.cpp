@@ -185,13 +185,24 @@ void Training::come_to_rest(const Key& key, int number, const std::string& why, 
   rank->say(channel::Parked{held.generation, held.step, why, unreached});
 }
 
-bool Training::kill_one() {
-  const auto found = std::ranges::find_if(
+auto Training::find_training() -> std::map<Key, Gang>::iterator {
+  return std::ranges::find_if(
       gangs_, [](const auto& item) { return item.second.is_started && !item.second.is_over; });
+}
+
+bool Training::kill_one() {
+  const auto found = find_training();
   if (found == gangs_.end()) return false;
   ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).faults;
   ++truth_.of(std::get<0>(found->first), std::get<1>(found->first)).kills;
   found->second.ranks.rbegin()->second->exit_process(137, 9, false);
+  return true;
+}
+
+bool Training::hang_one() {
+  const auto found = find_training();
+  if (found == gangs_.end()) return false;
+  hang(found->first, found->second.ranks.rbegin()->first);
   return true;
 }
 
@@ -309,17 +320,19 @@ int Training::draw_exit(const std::string& job_uid, std::int64_t attempt, int& s
   return 137;
 }
 
+void Training::hang(const Key& key, int rank) {
+  AttemptTruth& truth = truth_.of(std::get<0>(key), std::get<1>(key));
+  engine_.trace("rank " + std::to_string(rank) + " of attempt " + std::to_string(std::get<1>(key)) +
+                " hangs");
+  ++truth.faults;
+  ++truth.kills;  // by its launcher
+  hung_.insert(gangs_[key].ranks.at(rank));
+}
+
 void Training::fail_one(const Key& key, Gang& gang) {
   const auto rank =
       static_cast<int>(engine_.random().below(static_cast<std::uint64_t>(gang.world_size)));
-  if (knobs_.hang > 0 && engine_.chance(knobs_.hang)) {
-    engine_.trace("rank " + std::to_string(rank) + " of attempt " +
-                  std::to_string(std::get<1>(key)) + " hangs");
-    ++truth_.of(std::get<0>(key), std::get<1>(key)).faults;
-    ++truth_.of(std::get<0>(key), std::get<1>(key)).kills;  // by its launcher
-    hung_.insert(gang.ranks.at(rank));
-    return;
-  }
+  if (knobs_.hang > 0 && engine_.chance(knobs_.hang)) return hang(key, rank);
   int signal = 0;
   const int code = draw_exit(std::get<0>(key), std::get<1>(key), signal);
   if (signal != 0) ++truth_.of(std::get<0>(key), std::get<1>(key)).kills;

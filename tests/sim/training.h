@@ -59,6 +59,7 @@ class Training {
   bool hangs(const Rank& rank) const { return hung_.contains(&rank); }
   // kill -9 of the highest rank of a gang that trains; false: there is none.
   bool kill_one();
+  bool hang_one();  // the same one, which neither goes on nor ends
   // A rank of a gang that trains holds it up, for so long; false: there is none.
   bool slow_down_one(milliseconds time);
   // Two neighbours of a gang that trains do not reach each other for so long, whose launchers do:
@@ -110,6 +111,8 @@ class Training {
   milliseconds time_to_begin(const Gang& gang) const;
   void step(const Key& key);
   void seal(Gang& gang, int rank);
+  std::map<Key, Gang>::iterator find_training();
+  void hang(const Key& key, int rank);
   void fail_one(const Key& key, Gang& gang);
   bool is_stalled(const Gang& gang) const;
   int slow_rank(const Gang& gang) const;  // -1: none
