@@ -1,0 +1,47 @@
+// Where a gang goes: one decision on one view of what is free, which whoever decides debits before
+// the next. Pure, deterministic, integers only.
+//
+// Minimised in this order: the depth of the common domain (as deep as it fits), the domains touched
+// at each depth below it from coarse to fine, hosts opened on which nothing ran, room left over in
+// the common domain, its place in the tree. Ranks are dealt depth-first: a ring of all ranks leaves
+// every touched domain once, and no order can do with less.
+//
+// Exact for the common domain and the two depths below it at any size (a knapsack over sorted
+// children; the greedy choice of the largest is the fewest of one level). Below that exact for
+// kExactHosts hosts, and for more the fewest within what was chosen above.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "operator/placement/topology.h"
+
+namespace pawl::placement {
+
+inline constexpr int kExactHosts = 24;
+
+struct Room {                     // by the host's number
+  std::vector<int> units;         // members of the asked shape that fit there now, none below 0
+  std::vector<bool> is_pristine;  // nothing runs there
+};
+
+struct Ask {
+  int units = 0;           // members, 1 at least
+  int required_depth = 0;  // the common domain is this deep at least
+};
+
+struct Share {
+  int host = 0, units = 0;
+  bool operator==(const Share&) const = default;
+};
+
+struct Placement {
+  int depth = 0;              // of the common domain
+  std::vector<int> touched;   // domains at each depth below it, coarse to fine
+  std::vector<Share> shares;  // in the order of ranks
+};
+
+// Nothing: it does not fit into any domain that is deep enough.
+std::optional<Placement> place(const Topology& topology, const Room& room, const Ask& ask);
+
+}  // namespace pawl::placement
