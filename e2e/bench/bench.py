@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-NAMES = {"chaos": "chaos", "kueue": "kueue", "operator": "operator_bench", "recovery": "recovery", "spot": "spot",
+NAMES = {"chaos": "chaos", "kueue": "kueue", "operator": "operator_bench", "placement": "placement", "recovery": "recovery", "spot": "spot",
          "trainer": "trainer"}
 
 

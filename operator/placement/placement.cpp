@@ -19,6 +19,8 @@ struct Choice {
   auto key() const { return std::tie(touched, pristine, left_over); }
 };
 
+bool has_fewer(const Choice& one, const Choice& other) { return one.touched < other.touched; }
+
 class Search {
  public:
   Search(const Topology& topology, const Room& room, const Ask& ask)
@@ -38,7 +40,7 @@ class Search {
   std::vector<const Domain*> candidates(int depth) const;
   int fewest_children(int depth, const Domain& domain) const;
   Choice choose(int depth, const Domain& domain) const;
-  void choose_roughly(int depth, const Domain& domain, Choice& choice) const;
+  Choice choose_down(int depth, const Domain& domain, bool is_greedy) const;
   void choose_exactly(int depth, const Domain& domain, Choice& choice) const;
   std::vector<const Domain*> choose_two_levels(int depth, const Domain& domain,
                                                Choice& choice) const;
@@ -95,17 +97,21 @@ Choice Search::choose(int depth, const Domain& domain) const {
   } else if (below > 2 && domain.end_host - domain.first_host <= kExactHosts) {
     choose_exactly(depth, domain, choice);
   } else {
-    choose_roughly(depth, domain, choice);
+    choice = choose_down(depth, domain, false);
+    // Three levels and more: neither is the fewest of the third one always.
+    if (below > 2) choice = std::min(choice, choose_down(depth, domain, true), has_fewer);
   }
   for (const int host : choice.hosts) choice.pristine += is_pristine(host) ? 1 : 0;
   choice.left_over = units_in(domain) - ask_.units;
   return choice;
 }
 
-// Two levels by the knapsack, and what is below them largest first out of what was chosen.
-void Search::choose_roughly(int depth, const Domain& domain, Choice& choice) const {
+// Two levels by the knapsack unless it is greedy, and what is below them largest first out of what
+// was chosen.
+Choice Search::choose_down(int depth, const Domain& domain, bool is_greedy) const {
+  Choice choice;
   std::vector<const Domain*> chosen = {&domain};
-  if (topology_.host_depth() - depth >= 2) {
+  if (topology_.host_depth() - depth >= 2 && !is_greedy) {
     chosen = choose_two_levels(depth, domain, choice);
     depth += 2;
   }
@@ -117,6 +123,7 @@ void Search::choose_roughly(int depth, const Domain& domain, Choice& choice) con
     chosen = choose_largest(std::move(pool), choice);
   }
   for (const Domain* host : chosen) choice.hosts.push_back(host->first_host);
+  return choice;
 }
 
 std::vector<const Domain*> Search::choose_two_levels(int depth, const Domain& domain,

@@ -8,7 +8,8 @@
 //
 // Exact for the common domain and the two depths below it at any size (a knapsack over sorted
 // children; the greedy choice of the largest is the fewest of one level). Below that exact for
-// kExactHosts hosts, and for more the fewest within what was chosen above.
+// kExactHosts hosts; for more the better of two: the fewest within what the knapsack chose, and the
+// largest of each level, which is Kueue's rule.
 #pragma once
 
 #include <optional>
