@@ -1,0 +1,183 @@
+#include "operator/placement/ledger.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace pawl::placement {
+namespace {
+
+constexpr std::size_t kRoomsMax = 64;
+
+int clamped(std::int64_t units) {
+  constexpr std::int64_t kUnitsMax = 1'000'000;  // so that those of a cluster add up to an int
+  return static_cast<int>(std::clamp<std::int64_t>(units, 0, kUnitsMax));
+}
+
+}  // namespace
+
+Ledger::Ledger(std::vector<std::string> labels) : labels_(std::move(labels)) {}
+
+std::size_t Ledger::column_of(const std::string& resource) {
+  return columns_.try_emplace(resource, columns_.size()).first->second;
+}
+
+// ---- what changes
+
+bool Ledger::set_host(Host host) {
+  Row& row = rows_[host.name];
+  if (row.host == host) return false;
+  const Resources nothing;
+  const Resources& before = row.host ? row.host->allocatable : nothing;
+  for (const auto& [resource, quantity] : before) row.free[column_of(resource)] -= quantity;
+  for (const auto& [resource, quantity] : host.allocatable) {
+    const std::size_t column = column_of(resource);
+    if (row.free.size() <= column) row.free.resize(column + 1, 0);
+    row.free[column] += quantity;
+  }
+  row.host = std::move(host);
+  topology_.reset();
+  return true;
+}
+
+bool Ledger::drop_host(const std::string& name) {
+  const auto found = rows_.find(name);
+  if (found == rows_.end() || !found->second.host) return false;
+  Row& row = found->second;
+  for (const auto& [resource, quantity] : row.host->allocatable)
+    row.free[column_of(resource)] -= quantity;
+  row.host.reset();
+  topology_.reset();
+  if (row.bookings == 0) rows_.erase(found);
+  return true;
+}
+
+void Ledger::book(const Booking& booking, int sign) {
+  Row& row = rows_[booking.host];
+  for (const auto& [resource, quantity] : booking.requests) {
+    const std::size_t column = column_of(resource);
+    if (row.free.size() <= column) row.free.resize(column + 1, 0);
+    row.free[column] -= sign * quantity;
+  }
+  row.bookings += sign;
+  if (!booking.is_fixture) row.movables += sign;
+  if (topology_ && row.number >= 0) note_change(row.number);
+  if (row.bookings == 0 && !row.host) rows_.erase(booking.host);
+}
+
+// When it would take longer to follow what has changed than to count anew, all is counted anew.
+void Ledger::note_change(int host) {
+  changed_.push_back(host);
+  if (changed_.size() <= 2 * by_number_.size()) return;
+  changed_.clear();
+  rooms_.clear();
+}
+
+template <typename Change>
+void Ledger::change_pod(const std::string& pod, Change&& change) {
+  Pod& entry = pods_[pod];
+  if (const Booking* before = entry.counted()) book(*before, -1);
+  change(entry);
+  if (const Booking* after = entry.counted()) {
+    book(*after, 1);
+  } else {
+    pods_.erase(pod);
+  }
+}
+
+bool Ledger::see_pod(const std::string& pod, Booking booking) {
+  const auto found = pods_.find(pod);
+  if (found != pods_.end() && found->second.seen == booking) return false;
+  change_pod(pod, [&](Pod& entry) { entry.seen = std::move(booking); });
+  return true;
+}
+
+bool Ledger::drop_pod(const std::string& pod) {
+  if (!pods_.contains(pod)) return false;
+  change_pod(pod, [](Pod& entry) { entry = {}; });
+  return true;
+}
+
+void Ledger::promise(const std::string& pod, Booking booking) {
+  const auto found = pods_.find(pod);
+  if (found != pods_.end() && found->second.promised == booking) return;
+  change_pod(pod, [&](Pod& entry) { entry.promised = std::move(booking); });
+}
+
+void Ledger::withdraw(const std::string& pod) {
+  const auto found = pods_.find(pod);
+  if (found == pods_.end() || !found->second.promised) return;
+  change_pod(pod, [](Pod& entry) { entry.promised.reset(); });
+}
+
+// ---- what is asked
+
+const Host* Ledger::find(const std::string& name) const {
+  const auto found = rows_.find(name);
+  return found == rows_.end() || !found->second.host ? nullptr : &*found->second.host;
+}
+
+const Topology& Ledger::topology() {
+  if (!topology_) rebuild();
+  return *topology_;
+}
+
+void Ledger::rebuild() {
+  std::vector<Machine> machines;
+  for (auto& [name, row] : rows_) {
+    row.number = -1;
+    if (row.host) machines.push_back({name, row.host->labels});
+  }
+  topology_.emplace(std::move(machines), labels_);
+  by_number_.clear();
+  for (int number = 0; number < topology_->hosts(); ++number) {
+    Row& row = rows_.at(topology_->host(number));
+    row.number = number;
+    by_number_.push_back(&row);
+  }
+  changed_.clear();
+  rooms_.clear();
+}
+
+void Ledger::count(const Row& row, Known& known) const {
+  const auto number = static_cast<std::size_t>(row.number);
+  known.room.is_pristine[number] = row.movables == 0;
+  if (!known.may_host[number]) return;
+  std::int64_t fit = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [column, need] : known.needs) {
+    const std::int64_t free = column < row.free.size() ? row.free[column] : 0;
+    fit = std::min(fit, free / need);
+  }
+  known.room.units[number] = clamped(fit);
+}
+
+Ledger::Known& Ledger::known_room(const Shape& shape) {
+  const auto found = std::ranges::find(rooms_, shape, &Known::shape);
+  if (found != rooms_.end()) {
+    rooms_.splice(rooms_.begin(), rooms_, found);
+    return rooms_.front();
+  }
+  if (rooms_.size() >= kRoomsMax) rooms_.pop_back();
+  Known& known = rooms_.emplace_front(Known{.shape = shape});
+  for (const auto& [resource, quantity] : shape.requests) {
+    if (quantity > 0) known.needs.emplace_back(column_of(resource), quantity);
+  }
+  known.room.units.assign(by_number_.size(), 0);
+  known.room.is_pristine.assign(by_number_.size(), false);
+  for (const Row* row : by_number_) {
+    known.may_host.push_back(shape.demands.allow(*row->host));
+    count(*row, known);
+  }
+  known.changes = changed_.size();
+  return known;
+}
+
+const Room& Ledger::room(const Shape& shape) {
+  topology();
+  Known& known = known_room(shape);
+  for (; known.changes < changed_.size(); ++known.changes)
+    count(*by_number_[static_cast<std::size_t>(changed_[known.changes])], known);
+  return known.room;
+}
+
+}  // namespace pawl::placement

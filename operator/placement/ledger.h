@@ -1,0 +1,91 @@
+// What is free: every machine, what each pod takes that is bound to it (a terminating one as well,
+// as long as it is there), and what is promised to pods that are not bound yet. Whoever decides
+// books the gang here before the next decision is made, so that nothing is given away twice. Owner
+// thread only.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/placement/host.h"
+#include "operator/placement/placement.h"
+
+namespace pawl::placement {
+
+// Of the members of one gang.
+struct Shape {
+  Resources requests;
+  Demands demands;
+  auto operator<=>(const Shape&) const = default;
+};
+
+struct Booking {
+  std::string host;
+  Resources requests;
+  bool is_fixture = false;  // of a DaemonSet, or a mirror pod: a machine that has no other is empty
+  bool operator==(const Booking&) const = default;
+};
+
+class Ledger {
+ public:
+  // Keys of the levels' labels, coarse to fine.
+  explicit Ledger(std::vector<std::string> labels);
+
+  // True if that is news. A host's bookings stay when it goes, and count again when it is back.
+  bool set_host(Host host);
+  bool drop_host(const std::string& name);
+  // By "namespace/name" of the pod. What is seen goes before what was promised, wherever it is
+  // bound; what is dropped is promised no longer.
+  bool see_pod(const std::string& pod, Booking booking);
+  bool drop_pod(const std::string& pod);
+  void promise(const std::string& pod, Booking booking);
+  void withdraw(const std::string& pod);  // a promise; what is seen stays
+
+  // References are good until the next call that changes something.
+  const Topology& topology();
+  const Room& room(const Shape& shape);
+  const Host* find(const std::string& name) const;
+  std::size_t pods() const { return pods_.size(); }
+
+ private:
+  struct Row {  // of a host, which may be gone
+    std::optional<Host> host;
+    std::vector<std::int64_t> free;  // by column; below 0 where too much is booked
+    int bookings = 0, movables = 0;  // movables: those that are no fixtures
+    int number = -1;                 // in the topology
+  };
+  struct Pod {
+    std::optional<Booking> seen, promised;
+    const Booking* counted() const { return seen ? &*seen : promised ? &*promised : nullptr; }
+  };
+  struct Known {  // a room, as of the first `changes` entries of changed_
+    Shape shape;
+    std::vector<std::pair<std::size_t, std::int64_t>> needs;  // by column
+    std::vector<bool> may_host;                               // by the host's number
+    Room room;
+    std::size_t changes = 0;
+  };
+  std::size_t column_of(const std::string& resource);
+  void book(const Booking& booking, int sign);
+  template <typename Change>
+  void change_pod(const std::string& pod, Change&& change);
+  void note_change(int host);
+  void rebuild();
+  Known& known_room(const Shape& shape);
+  void count(const Row& row, Known& known) const;
+
+  const std::vector<std::string> labels_;
+  std::map<std::string, Row> rows_;  // by host
+  std::map<std::string, Pod> pods_;
+  std::map<std::string, std::size_t> columns_;
+  std::optional<Topology> topology_;  // nothing: a host or its labels have changed
+  std::vector<Row*> by_number_;
+  std::vector<int> changed_;  // hosts whose bookings changed, since the topology was built
+  std::list<Known> rooms_;    // the last that were asked for come first
+};
+
+}  // namespace pawl::placement

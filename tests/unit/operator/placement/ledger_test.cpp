@@ -1,0 +1,150 @@
+// What is free, against counting everything anew.
+#include "operator/placement/ledger.h"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+#include "common/base/json.h"
+
+using namespace pawl::placement;
+using nlohmann::json;
+
+namespace {
+
+Host host(const std::string& name, std::int64_t gpus, const std::string& rack = "r") {
+  return {.name = name,
+          .labels = {{"rack", rack}},
+          .allocatable = {{"gpu", gpus}, {"cpu", 8'000}, {"pods", 10}},
+          .is_ready = true};
+}
+
+Shape gpus(std::int64_t count) { return {.requests = {{"gpu", count}, {"pods", 1}}}; }
+Booking on(const std::string& name, std::int64_t count) {
+  return {.host = name, .requests = {{"gpu", count}, {"pods", 1}}};
+}
+
+int units_on(Ledger& ledger, const Shape& shape, const std::string& name) {
+  const Topology& topology = ledger.topology();
+  for (int number = 0; number < topology.hosts(); ++number) {
+    if (topology.host(number) == name)
+      return ledger.room(shape).units[static_cast<std::size_t>(number)];
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "ledger: what is promised is not given away again, and is not counted twice once it is seen",
+    "[placement]") {
+  Ledger ledger({"rack"});
+  CHECK(ledger.set_host(host("a", 8)));
+  CHECK_FALSE(ledger.set_host(host("a", 8)));
+  CHECK(units_on(ledger, gpus(2), "a") == 4);
+  ledger.promise("team/job-1-0-0", on("a", 4));
+  CHECK(units_on(ledger, gpus(2), "a") == 2);
+  CHECK(ledger.see_pod("team/job-1-0-0", on("a", 4)));
+  CHECK_FALSE(ledger.see_pod("team/job-1-0-0", on("a", 4)));
+  CHECK(units_on(ledger, gpus(2), "a") == 2);
+  ledger.withdraw("team/job-1-0-0");
+  CHECK(units_on(ledger, gpus(2), "a") == 2);  // it is there
+  CHECK(ledger.drop_pod("team/job-1-0-0"));
+  CHECK(units_on(ledger, gpus(2), "a") == 4);
+}
+
+TEST_CASE("ledger: a pod that was bound elsewhere than promised takes what it takes there",
+          "[placement]") {
+  Ledger ledger({});
+  ledger.set_host(host("a", 8));
+  ledger.set_host(host("b", 8));
+  ledger.promise("team/p", on("a", 8));
+  ledger.see_pod("team/p", on("b", 8));
+  CHECK(units_on(ledger, gpus(8), "a") == 1);
+  CHECK(units_on(ledger, gpus(8), "b") == 0);
+}
+
+TEST_CASE("ledger: pods are a resource as well, and a machine that lost its devices has none",
+          "[placement]") {
+  Ledger ledger({});
+  ledger.set_host(host("a", 100));
+  CHECK(units_on(ledger, gpus(1), "a") == 10);
+  ledger.see_pod("kube-system/proxy", {"a", {{"cpu", 7'000}, {"pods", 1}}, true});
+  CHECK(units_on(ledger, gpus(1), "a") == 9);
+  CHECK(ledger.room(gpus(1)).is_pristine[0]);
+  ledger.see_pod("team/p", on("a", 3));
+  CHECK_FALSE(ledger.room(gpus(1)).is_pristine[0]);
+  CHECK(units_on(ledger, {.requests = {{"cpu", 2'000}}}, "a") == 0);
+  // Its device plugin begins anew: more is taken than there is.
+  ledger.set_host(host("a", 0));
+  CHECK(units_on(ledger, gpus(1), "a") == 0);
+  CHECK(units_on(ledger, {.requests = {{"tpu", 1}}}, "a") == 0);
+}
+
+TEST_CASE("ledger: who may not run on a machine has no room there", "[placement]") {
+  Ledger ledger({});
+  ledger.set_host(host("a", 8));
+  Host cordoned = host("b", 8);
+  cordoned.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+  ledger.set_host(cordoned);
+  CHECK(units_on(ledger, gpus(8), "a") == 1);
+  CHECK(units_on(ledger, gpus(8), "b") == 0);
+  const json selector = {{"nodeSelector", {{"rack", "other"}}}};
+  CHECK(units_on(ledger, {gpus(8).requests, Demands::of(selector)}, "a") == 0);
+}
+
+TEST_CASE("ledger: as counted anew, whatever comes and goes", "[placement]") {
+  std::mt19937 random{20261125};
+  const auto below = [&](unsigned count) { return static_cast<int>(random() % count); };
+  Ledger ledger({"rack"});
+  std::map<std::string, Host> hosts;
+  std::map<std::string, Booking> seen, promised;
+  for (int round = 0; round < 4'000; ++round) {
+    const std::string name = "h" + std::to_string(below(6));
+    const std::string pod = "team/p" + std::to_string(below(12));
+    switch (below(12)) {
+      case 0:
+        hosts[name] = host(name, below(9), std::to_string(below(2)));
+        ledger.set_host(hosts[name]);
+        break;
+      case 1:
+        hosts.erase(name);
+        ledger.drop_host(name);
+        break;
+      case 2:
+      case 3:
+      case 4:
+        seen[pod] = on(name, below(4));
+        ledger.see_pod(pod, seen[pod]);
+        break;
+      case 5:
+        seen.erase(pod);
+        promised.erase(pod);
+        ledger.drop_pod(pod);
+        break;
+      case 6:
+        promised.erase(pod);
+        ledger.withdraw(pod);
+        break;
+      default:
+        promised[pod] = on(name, below(4));
+        ledger.promise(pod, promised[pod]);
+    }
+    const Shape shape = gpus(1 + below(3));
+    INFO("round " << round);
+    REQUIRE(ledger.topology().hosts() == static_cast<int>(hosts.size()));
+    for (const auto& [key, one] : hosts) {
+      std::int64_t gpu = one.allocatable.at("gpu"), pods = 10;
+      auto counted = promised;
+      for (const auto& [uid, booking] : seen) counted[uid] = booking;
+      for (const auto& [uid, booking] : counted) {
+        if (booking.host != key) continue;
+        gpu -= booking.requests.at("gpu");
+        pods -= 1;
+      }
+      const std::int64_t units =
+          std::max<std::int64_t>(std::min(gpu / shape.requests.at("gpu"), pods), 0);
+      REQUIRE(units_on(ledger, shape, key) == units);
+    }
+  }
+}
