@@ -62,6 +62,8 @@ void Oracles::i38_commits_are_counted(const local::Change& change) {
                        old_status.lineage.back().attempt == status.attempt;
   const std::string uid = text_at_pointer(*change.after, "/metadata/ownerReferences/0/uid");
   if (goes_on) ++reformed_[uid];
+  std::int64_t& told = truth_.jobs[uid].told_step;
+  told = std::max(told, status.tally.time.step);
   if (is_touched(truth_.jobs[uid])) return;
   if (more != (goes_on ? 1 : 0))
     fail("I38", "generation " + std::to_string(status.generation) + " counts " +
@@ -141,14 +143,16 @@ void Oracles::i39_time_is_accounted(const JobWrite& write) {
 }
 
 // Of gangs that tell their steps, from above: each generation's first one is a part of what it took
-// to come to it, and what a leader has not told is lost with it.
+// to come to it, and what a leader has not told is lost with it. Steps that nobody was told of are
+// new ones to who makes them again.
 void Oracles::i39_steps_are_productive(const JobWrite& write) {
   if (write.after.spec.runtime_kind != api::RuntimeKind::kNative) return;
   const api::Goodput& goodput = write.after.status.goodput;
   const seconds productive{goodput.productive_seconds};
-  if (productive > write.truth.trained + kRounding)
-    fail("I39", in_seconds(productive) + " are productive, of " +
-                    in_seconds(duration_cast<seconds>(write.truth.trained)) + " of new steps");
+  const auto trained = duration_cast<seconds>(write.truth.trained + write.truth.untold);
+  if (productive > trained + kRounding)
+    fail("I39",
+         in_seconds(productive) + " are productive, of " + in_seconds(trained) + " of new steps");
   const auto found = goodput.lost_by_cause.find(api::lost::kRedone);
   const seconds redone{found == goodput.lost_by_cause.end() ? 0 : found->second};
   if (redone > write.truth.redone + kRounding)

@@ -285,6 +285,8 @@ void Training::step(const Key& key) {
   ++gang.step;
   JobTruth& truth = truth_.jobs[std::get<0>(key)];
   (gang.step > truth.highest_step ? truth.trained : truth.redone) += step_time(key) + gang.stall;
+  const bool is_untold = gang.step <= truth.highest_step && gang.step > truth.told_step;
+  if (is_untold) truth.untold += step_time(key) + gang.stall;
   truth.highest_step = std::max(truth.highest_step, gang.step);
   const int slow = slow_rank(gang);
   gang.ranks.at(0)->say(channel::Report{.step = gang.step,

@@ -31,7 +31,8 @@ struct JobTruth {
   int edits = 0;                    // of size, by the user
   // Steps that were made for the first time, and again.
   std::chrono::milliseconds trained{0}, redone{0};
-  std::int64_t highest_step = 0;
+  std::chrono::milliseconds untold{0};  // of redone: of steps that no record had told of
+  std::int64_t highest_step = 0, told_step = 0;
   // Pod and generation in which a program failed because a peer of its was lost.
   std::set<std::pair<std::string, std::int64_t>> victims;
   std::set<std::string> slow;  // UIDs of pods that have held up their gang
