@@ -23,6 +23,9 @@ Capacity read_capacity(Fields& fields);
 nlohmann::json write_capacity(const Capacity& capacity);
 void read_capacity_status(Fields& fields, CapacityStatus& capacity);
 nlohmann::json write_capacity_status(const CapacityStatus& capacity);
+// status.placement (codec_placement.cpp).
+void read_placement(Fields& fields, PlacementStatus& placement);
+nlohmann::json write_placement(const PlacementStatus& placement);
 
 // Members named recoveries and goodput, of the launchers' half.
 void read_tally(Fields& fields, Tally& tally);

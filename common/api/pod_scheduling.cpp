@@ -13,18 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-json& object_at(json& parent, const char* key) {
-  json& value = parent[key];
-  if (!value.is_object()) value = json::object();
-  return value;
-}
-
-json& list_in(json& parent, const char* key) {
-  json& value = parent[key];
-  if (!value.is_array()) value = json::array();
-  return value;
-}
-
 bool is_empty_list(const json& term, const char* key) {
   return !term.contains(key) || !term[key].is_array() || term[key].empty();
 }
@@ -42,7 +30,7 @@ constexpr char kFields[] = "matchFields", kExpressions[] = "matchExpressions";
 
 // `wanted`: members of a node selector term, by its list `list`.
 void prefer(const json& wanted, const char* list, int weight, json& pod_spec) {
-  list_in(node_affinity_of(pod_spec), "preferredDuringSchedulingIgnoredDuringExecution")
+  list_at(node_affinity_of(pod_spec), "preferredDuringSchedulingIgnoredDuringExecution")
       .push_back({{"weight", weight}, {"preference", {{list, wanted}}}});
 }
 
@@ -57,7 +45,7 @@ void require(const json& wanted, const char* list, json& pod_spec) {
   for (json& term : terms) {
     // An empty term matches no node; with ours in it, it would match nearly all.
     if (is_empty_list(term, kExpressions) && is_empty_list(term, kFields)) continue;
-    json& own = list_in(term, list);
+    json& own = list_at(term, list);
     own.insert(own.end(), wanted.begin(), wanted.end());
   }
 }
@@ -87,7 +75,7 @@ json no_spot(const SpotTable& table) {
 }
 
 void tolerate_spot(const SpotTable& table, json& pod_spec) {
-  json& tolerations = list_in(pod_spec, "tolerations");
+  json& tolerations = list_at(pod_spec, "tolerations");
   for (const SpotRow& row : table) {
     const json toleration = {{"key", row.taint}, {"operator", "Exists"}};
     const bool is_there = std::ranges::find(tolerations, toleration) != tolerations.end();
@@ -150,6 +138,14 @@ void place_by_capacity(const TrainingJob& job, int slot, const ChildOptions& opt
         {"key", row.label}, {"operator", "In"}, {"values", json::array({row.value})}};
     prefer(json::array({is_spot}), kExpressions, kSpotWeight, pod_spec);
   }
+}
+
+void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot, json& pod_spec) {
+  const std::string node = node_of(job.status.placement, attempt, slot);
+  if (node.empty()) return;
+  const json is_node = {
+      {"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({node})}};
+  require(json::array({is_node}), kFields, pod_spec);
 }
 
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {

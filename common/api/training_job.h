@@ -12,6 +12,7 @@
 #include "common/api/capacity.h"
 #include "common/api/condition.h"
 #include "common/api/meta.h"
+#include "common/api/placement_status.h"
 #include "common/api/report.h"
 #include "common/api/tally.h"
 
@@ -121,6 +122,7 @@ struct TrainingJobStatus {
   std::optional<Failure> last_failure;
   std::vector<ExcludedNode> excluded_nodes;  // oldest first
   CapacityStatus capacity;
+  PlacementStatus placement;
   std::optional<std::int64_t> micro_batch;  // Native: in place of config.batch.micro
   bool operator==(const TrainingJobStatus&) const = default;
 };

@@ -34,19 +34,6 @@ struct PodPlan {
   bool is_injected = false;
 };
 
-// The member named `key`, created as an object where the user has none.
-json& object_at(json& parent, const char* key) {
-  json& value = parent[key];
-  if (!value.is_object()) value = json::object();
-  return value;
-}
-
-json& list_at(json& parent, const char* key) {
-  json& value = parent[key];
-  if (!value.is_array()) value = json::array();
-  return value;
-}
-
 // Adds the members of `defaults` that `target` lacks, object by object: the user's own values win.
 void fill_in(json& target, const json& defaults) {
   for (const auto& [key, value] : defaults.items()) {
@@ -362,6 +349,7 @@ Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slo
   set_pod_fields(plan, spec);
   avoid_excluded_nodes(job, options.now, spec);
   place_by_capacity(job, slot, options, spec);
+  if (n == 0) place_on_node(job, attempt, slot, spec);
   if (plan.is_our_image) harden_native(spec, *container);
   if (!options.is_local) add_token_volume(spec, *container);
   if (plan.is_injected) add_injection(plan, spec, *container);

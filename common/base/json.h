@@ -18,5 +18,10 @@ namespace pawl {
 nlohmann::json parse_json(std::string_view text);
 // "" if `object` is no object, or has no text there.
 std::string text_at(const nlohmann::json& object, const char* key);
+// The member named `key`; null if `object` is no object, or has none.
+const nlohmann::json& member_of(const nlohmann::json& object, const char* key);
+// … created as an object, or as an array, where it is none.
+nlohmann::json& object_at(nlohmann::json& parent, const char* key);
+nlohmann::json& list_at(nlohmann::json& parent, const char* key);
 
 }  // namespace pawl

@@ -14,13 +14,6 @@ using nlohmann::json;
 constexpr char kCordon[] = "node.kubernetes.io/unschedulable", kNoSchedule[] = "NoSchedule",
                kNoExecute[] = "NoExecute", kExists[] = "Exists";
 
-const json& member(const json& object, const char* key) {
-  static const json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(key);
-  return found == object.end() ? kNothing : *found;
-}
-
 std::map<std::string, std::string> texts_of(const json& object) {
   std::map<std::string, std::string> texts;
   if (!object.is_object()) return texts;
@@ -40,19 +33,19 @@ std::optional<std::int64_t> as_number(const std::string& text) {
 }  // namespace
 
 Host host_of(const json& node) {
-  Host host{.name = text_at(member(node, "metadata"), "name"),
-            .labels = texts_of(member(member(node, "metadata"), "labels")),
+  Host host{.name = text_at(member_of(node, "metadata"), "name"),
+            .labels = texts_of(member_of(member_of(node, "metadata"), "labels")),
             .allocatable = allocatable_of(node)};
-  const json& spec = member(node, "spec");
-  for (const json& object : member(spec, "taints")) {
+  const json& spec = member_of(node, "spec");
+  for (const json& object : member_of(spec, "taints")) {
     Taint taint{text_at(object, "key"), text_at(object, "value"), text_at(object, "effect")};
     if (taint.effect == kNoSchedule || taint.effect == kNoExecute)
       host.taints.push_back(std::move(taint));
   }
   const Taint cordon{kCordon, "", kNoSchedule};
   const bool is_told = std::ranges::find(host.taints, cordon) != host.taints.end();
-  if (member(spec, "unschedulable") == true && !is_told) host.taints.push_back(cordon);
-  for (const json& condition : member(member(node, "status"), "conditions")) {
+  if (member_of(spec, "unschedulable") == true && !is_told) host.taints.push_back(cordon);
+  for (const json& condition : member_of(member_of(node, "status"), "conditions")) {
     if (text_at(condition, "type") == "Ready")
       host.is_ready = text_at(condition, "status") == "True";
   }
@@ -61,7 +54,7 @@ Host host_of(const json& node) {
 
 Demands::Requirement Demands::requirement_of(const json& object) {
   Requirement one{text_at(object, "key"), text_at(object, "operator"), {}};
-  for (const json& value : member(object, "values")) {
+  for (const json& value : member_of(object, "values")) {
     if (value.is_string()) one.values.push_back(value.get<std::string>());
   }
   return one;
@@ -69,19 +62,19 @@ Demands::Requirement Demands::requirement_of(const json& object) {
 
 Demands Demands::of(const json& pod_spec) {
   Demands demands;
-  demands.selector_ = texts_of(member(pod_spec, "nodeSelector"));
-  const json& required = member(member(member(pod_spec, "affinity"), "nodeAffinity"),
-                                "requiredDuringSchedulingIgnoredDuringExecution");
+  demands.selector_ = texts_of(member_of(pod_spec, "nodeSelector"));
+  const json& required = member_of(member_of(member_of(pod_spec, "affinity"), "nodeAffinity"),
+                                   "requiredDuringSchedulingIgnoredDuringExecution");
   demands.has_terms_ = required.is_object();
-  for (const json& object : member(required, "nodeSelectorTerms")) {
+  for (const json& object : member_of(required, "nodeSelectorTerms")) {
     Term term;
-    for (const json& one : member(object, "matchExpressions"))
+    for (const json& one : member_of(object, "matchExpressions"))
       term.labels.push_back(requirement_of(one));
-    for (const json& one : member(object, "matchFields"))
+    for (const json& one : member_of(object, "matchFields"))
       term.fields.push_back(requirement_of(one));
     demands.terms_.push_back(std::move(term));
   }
-  for (const json& object : member(pod_spec, "tolerations")) {
+  for (const json& object : member_of(pod_spec, "tolerations")) {
     demands.tolerations_.push_back({text_at(object, "key"), text_at(object, "operator"),
                                     text_at(object, "value"), text_at(object, "effect")});
   }

@@ -81,13 +81,6 @@ void read_quantities(const json& object, Resources& resources) {
   }
 }
 
-const json& at(const json& object, const char* key) {
-  static const json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(key);
-  return found == object.end() ? kNothing : *found;
-}
-
 void raise(Resources& most, const Resources& other) {
   for (const auto& [name, quantity] : other) {
     std::int64_t& known = most[name];
@@ -100,11 +93,11 @@ void raise(Resources& most, const Resources& other) {
 std::map<std::string, Resources> given_by_container(const json& status) {
   std::map<std::string, Resources> given;
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    for (const json& one : at(status, list)) {
+    for (const json& one : member_of(status, list)) {
       Resources& resources = given[text_at(one, "name")];
-      read_quantities(at(one, "allocatedResources"), resources);
+      read_quantities(member_of(one, "allocatedResources"), resources);
       Resources actual;
-      read_quantities(at(at(one, "resources"), "requests"), actual);
+      read_quantities(member_of(member_of(one, "resources"), "requests"), actual);
       raise(resources, actual);
     }
   }
@@ -114,8 +107,8 @@ std::map<std::string, Resources> given_by_container(const json& status) {
 Resources of_container(const json& container, const std::map<std::string, Resources>& given) {
   Resources resources;
   // The API server has filled in requests from limits; a template is as the user wrote it.
-  read_quantities(at(at(container, "resources"), "limits"), resources);
-  read_quantities(at(at(container, "resources"), "requests"), resources);
+  read_quantities(member_of(member_of(container, "resources"), "limits"), resources);
+  read_quantities(member_of(member_of(container, "resources"), "requests"), resources);
   const auto found = given.find(text_at(container, "name"));
   if (found != given.end()) raise(resources, found->second);
   return resources;
@@ -153,16 +146,17 @@ std::optional<std::int64_t> parse_quantity(std::string_view text, std::int64_t s
 
 Resources allocatable_of(const json& node) {
   Resources resources;
-  read_quantities(at(at(node, "status"), "allocatable"), resources);
+  read_quantities(member_of(member_of(node, "status"), "allocatable"), resources);
   return resources;
 }
 
 Resources requests_of(const json& pod) {
-  const json& spec = at(pod, "spec");
-  const auto given = given_by_container(at(pod, "status"));
+  const json& spec = member_of(pod, "spec");
+  const auto given = given_by_container(member_of(pod, "status"));
   Resources running, starting, sidecars;
-  for (const json& container : at(spec, "containers")) add(running, of_container(container, given));
-  for (const json& container : at(spec, "initContainers")) {
+  for (const json& container : member_of(spec, "containers"))
+    add(running, of_container(container, given));
+  for (const json& container : member_of(spec, "initContainers")) {
     Resources needs = of_container(container, given);
     if (text_at(container, "restartPolicy") == "Always") {  // it runs on beside the others
       add(running, needs);
@@ -175,10 +169,10 @@ Resources requests_of(const json& pod) {
   }
   raise(running, starting);
   Resources of_pod;
-  read_quantities(at(at(spec, "resources"), "requests"), of_pod);
+  read_quantities(member_of(member_of(spec, "resources"), "requests"), of_pod);
   for (const auto& [name, quantity] : of_pod) running[name] = quantity;
   Resources overhead;
-  read_quantities(at(spec, "overhead"), overhead);
+  read_quantities(member_of(spec, "overhead"), overhead);
   add(running, overhead);
   running[kPods] = 1;
   return running;

@@ -47,6 +47,30 @@ TEST_CASE("pod_scheduling: excluded nodes are kept out of each of the user's ter
   CHECK(terms[1] == json::object());  // matches no node, and must not begin to
 }
 
+TEST_CASE("pod_scheduling: the first pod of a slot goes to the node that was decided on", "[api]") {
+  const json zone = {{"key", "zone"}, {"operator", "In"}, {"values", {"x"}}};
+  json object = samples::torch_job();
+  object["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+            json::array({{{"matchExpressions", {zone}}}});
+  TrainingJob job = samples::observed(object);
+  job.status.placement = {2, "", {{"node-a", 1}, {"node-b", 2}}};
+  const auto terms_of = [&](std::int64_t attempt, int slot, int n) {
+    return required_terms(*worker_pod_of(job, attempt, slot, n, {}));
+  };
+  const auto on = [&](const char* node) {
+    const json is_node = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
+    return json::array({{{"matchExpressions", {zone}}, {"matchFields", {is_node}}}});
+  };
+  CHECK(terms_of(2, 0, 0) == on("node-a"));
+  CHECK(terms_of(2, 1, 0) == on("node-b"));
+  CHECK(terms_of(2, 2, 0) == on("node-b"));
+  const json anywhere = json::array({{{"matchExpressions", {zone}}}});
+  CHECK(terms_of(2, 3, 0) == anywhere);  // it has grown since
+  CHECK(terms_of(2, 1, 1) == anywhere);  // another pod was lost there
+  CHECK(terms_of(3, 0, 0) == anywhere);
+}
+
 TEST_CASE("pod_scheduling: a node that may stay after all is avoided while there are others",
           "[api][I36]") {
   TrainingJob job = samples::observed(samples::torch_job());

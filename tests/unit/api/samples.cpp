@@ -91,6 +91,7 @@ TrainingJobStatus full_status() {
   status.recoveries.in_place = 3;
   status.recoveries.resizes = 2;
   status.recoveries.by_cause = {{"Hang", 1}, {"WorkerLost", 2}};
+  status.placement = {3, "block-a/rack-3", {{"node-a", 2}, {"node-b", 1}}};
   status.goodput.productive_seconds = 900;
   status.goodput.lost_seconds = 100;
   status.goodput.percent = 90;
