@@ -117,6 +117,7 @@ struct Plan {
   std::vector<Action> actions;       // run in order, stopped by the first error
   std::optional<TimePoint> wake_up;  // plan again then, if nothing else happens
   std::string why;                   // one sentence, for the log
+  bool asks_for_seats = false;       // planned again with an answer, it goes on
 };
 
 }  // namespace pawl::core

@@ -19,14 +19,17 @@ void stall(Pass& pass, const std::string& reason, const std::string& message) {
   pass.say(reason, message);
 }
 
-// A spec that cannot be turned into a pod will not be tried. Slot 0 stands for all: they differ in
-// numbers only.
+}  // namespace
+
+// Slot 0 stands for all: they differ in numbers only.
 bool has_buildable_template(Pass& pass) {
   const auto pod = worker_pod_of(pass.job, pass.job.status.attempt, 0, 0, pass.policy.children);
   if (pod) return true;
   stall(pass, "InvalidTemplate", pod.error().message);
   return false;
 }
+
+namespace {
 
 void say_conflict(Pass& pass, const std::string& what, const ObjectMeta& meta) {
   if (is_leftover(pass.job, meta)) {
@@ -330,6 +333,7 @@ void run_gang(Pass& pass) {
     if (has_record(pass) && !pass.pods.current.empty()) fill_uids(pass, pass.group->spec, true);
     return pass.wake(refusal->retry_at);
   }
+  if (waits_for_seats(pass)) return;
   if (!ensure_record(pass)) return;
   if (pass.pods.previous_active > 0) {
     return pass.say("WaitingForPods", std::to_string(pass.pods.previous_active) +

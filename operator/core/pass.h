@@ -34,7 +34,8 @@ struct Pass {
   std::vector<EmitEvent> events;
   std::optional<TimePoint> wake_up;
   bool is_new_attempt = false;  // its intent is written first; acting on it is the next pass's
-  bool is_status_due = false;   // written before what this pass does, if it has changed at all
+  bool asks_for_seats = false;
+  bool is_status_due = false;  // written before what this pass does, if it has changed at all
 
   // Of the newest generation of this attempt.
   bool is_member(const std::string& uid) const;

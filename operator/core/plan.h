@@ -54,6 +54,13 @@ struct NodeSignal {
 };
 using NodeSignals = std::map<std::string, NodeSignal>;  // by node; the others say nothing
 
+// Where the pods of a new attempt may go, decided for all jobs in one place (controller/placer.h).
+// With neither of the two a plan says whether it asks for it.
+struct Seating {
+  std::optional<api::PlacementStatus> offer;  // booked for this plan
+  std::string obstacle;                       // why there is none: a sentence
+};
+
 // One view of one job. The pointers are borrowed for the call; pods come in any order.
 struct Observed {
   const api::TrainingJob* job = nullptr;    // never null for plan()
@@ -62,9 +69,17 @@ struct Observed {
   std::optional<Refusal> refusal;
   std::optional<TimePoint> status_written_at;  // by this process; unknown after a restart
   const NodeSignals* signals = nullptr;        // null: nodes are not watched, or not listed yet
+  const Seating* seating = nullptr;            // null: the cluster's scheduler decides
 };
 
 Plan plan(const Observed& seen, const Policy& policy, TimePoint now);
+
+// What status.placement keeps for pods that are not bound yet, as far as this view goes.
+struct HeldSeat {
+  std::string pod, node;
+  bool operator==(const HeldSeat&) const = default;
+};
+std::vector<HeldSeat> held_seats(const Observed& seen);
 
 // What a TrainingJob that no longer exists left behind without an owner (--cascade=orphan).
 struct Orphans {

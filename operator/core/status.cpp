@@ -226,6 +226,7 @@ Plan seal(Pass& pass) {
   out.actions.insert(out.actions.end(), pass.acts.begin(), pass.acts.end());
   if (is_written) out.actions.insert(out.actions.end(), pass.events.begin(), pass.events.end());
   out.wake_up = pass.wake_up;
+  out.asks_for_seats = pass.asks_for_seats;
   return out;
 }
 

@@ -101,6 +101,13 @@ Waiting waiting_for(const Pass& pass);
 // The attempt has pods (or recorded ones), so that another size needs another attempt.
 bool has_begun(const Pass& pass);
 
+// A spec that cannot be turned into a pod will not be tried; it says so.
+bool has_buildable_template(Pass& pass);
+
+// seating.cpp: on which nodes the pods of a new attempt go, before there is any. True if that is
+// not decided yet: nothing of the attempt is made.
+bool waits_for_seats(Pass& pass);
+
 // suspend.cpp
 bool is_suspending(const Pass& pass);
 void suspend(Pass& pass);

@@ -126,7 +126,7 @@ World::World(int replicas, RuntimeKind kind) {
   touch(job.meta);
 }
 
-core::Plan World::plan() const {
+core::Observed World::observed() const {
   core::Observed seen;
   seen.job = &job;
   seen.group = group ? &*group : nullptr;
@@ -134,6 +134,17 @@ core::Plan World::plan() const {
   seen.refusal = refusal;
   seen.status_written_at = status_written_at;
   seen.signals = signals ? &*signals : nullptr;
+  return seen;
+}
+
+core::Plan World::plan() const {
+  core::Observed seen = observed();
+  if (!seats) return core::plan(seen, policy, now);
+  core::Seating seating;
+  seen.seating = &seating;
+  const core::Plan asking = core::plan(seen, policy, now);
+  if (!asking.asks_for_seats) return asking;
+  seating = seats(seen);
   return core::plan(seen, policy, now);
 }
 

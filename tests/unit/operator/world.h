@@ -33,6 +33,8 @@ class World {
   std::optional<core::Refusal> refusal;
   std::optional<TimePoint> status_written_at;
   std::optional<core::NodeSignals> signals = core::NodeSignals{};
+  // Whoever decides on nodes; empty: the scheduler does. Asked once a plan.
+  std::function<core::Seating(const core::Observed&)> seats;
   std::map<std::string, std::optional<std::chrono::seconds>> graces;  // of deleted pods
   bool is_job_gone = false;
   bool is_kubelet_on = true;
@@ -41,6 +43,7 @@ class World {
   int status_writes = 0, group_writes = 0, pods_created = 0;
   std::vector<std::string> broken;  // what a correct operator never does
 
+  core::Observed observed() const;  // without seats; good until something changes
   core::Plan plan() const;
   // False: refused, as by a precondition that does not hold.
   bool apply(const core::Action& action);

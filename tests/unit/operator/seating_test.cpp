@@ -1,0 +1,124 @@
+// Where the pods of an attempt go is written before there is any.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/operator/world.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using std::chrono::seconds;
+
+namespace {
+
+// All workers on one node, named after the attempt.
+core::Seating offer_of(const core::Observed& seen) {
+  const std::int64_t attempt = seen.job->status.attempt;
+  return {.offer = api::PlacementStatus{
+              attempt, "rack-1", {{"node-" + std::to_string(attempt), seen.job->spec.replicas}}}};
+}
+
+}  // namespace
+
+TEST_CASE("seating: nodes are written before anything of the attempt is made", "[core][I43]") {
+  World world(3);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  bool has_children = false;
+  for (int i = 0; i < 10 && world.job.status.placement.attempt == 0; ++i) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+    has_children = has_children || !world.children.empty() || world.group || !world.pods.empty();
+  }
+  CHECK(world.job.status.placement.nodes == std::vector<api::PlacedNode>{{"node-1", 3}});
+  CHECK(world.job.status.placement.domain == "rack-1");
+  CHECK_FALSE(has_children);
+  world.settle();
+  CHECK(world.pods.size() == 3);
+  CHECK(world.broken.empty());
+}
+
+TEST_CASE("seating: a gang without room waits, and says why once", "[core][I43]") {
+  World world(2);
+  bool is_full = true;
+  world.seats = [&](const core::Observed& seen) {
+    return is_full ? core::Seating{.obstacle = "8 GPUs short"} : offer_of(seen);
+  };
+  world.settle(seconds{120});
+  CHECK(world.pods.empty());
+  CHECK(world.children.empty());
+  CHECK(world.job.status.reason == "WaitingForRoom");
+  CHECK(world.job.status.message == "8 GPUs short");
+  CHECK(std::ranges::count(world.events, "WaitingForRoom") == 1);
+  CHECK(world.plan().actions.empty());
+  is_full = false;
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
+}
+
+TEST_CASE("seating: each attempt is placed anew, when the pods of the one before are gone",
+          "[core][I43][I4]") {
+  World world(2);
+  world.seats = [](const core::Observed& seen) {
+    CHECK(seen.pods.size() <= 2);
+    for (const api::PodView* pod : seen.pods) CHECK(core::is_terminal(*pod));
+    return offer_of(seen);
+  };
+  world.settle(seconds{30});
+  world.fail(0, 1, "Error");
+  world.settle(seconds{120});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.placement.attempt == 2);
+  CHECK(world.job.status.placement.nodes.front().name == "node-2");
+  CHECK(world.condition("Running") == "True");
+}
+
+TEST_CASE("seating: another size before there are pods is placed anew", "[core][I43][I17]") {
+  World world(2);
+  world.seats = offer_of;
+  while (world.job.status.placement.attempt == 0) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  world.set_spec([](auto& spec) { spec.replicas = 4; });
+  world.settle(seconds{30});
+  CHECK(world.job.status.placement.nodes == std::vector<api::PlacedNode>{{"node-1", 4}});
+  CHECK(world.pods.size() == 4);
+  CHECK(world.job.status.attempt == 1);
+}
+
+TEST_CASE("seating: a crash after any action leaves a gang that is placed once", "[core][I43]") {
+  for (int crash = 0; crash < 16; ++crash) {
+    World world(2);
+    world.seats = offer_of;
+    world.actions_until_crash = crash;
+    world.settle(seconds{60});
+    INFO("crash after " << crash << " actions");
+    CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
+    CHECK(world.broken.empty());
+  }
+}
+
+TEST_CASE("seating: room is held for pods that are to be made, or wait", "[core][I43]") {
+  World world(2);
+  world.seats = offer_of;
+  CHECK(core::held_seats(world.observed()).empty());
+  while (world.job.status.placement.attempt == 0) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  const std::string job = world.job.meta.name;
+  const std::vector<core::HeldSeat> both{{job + "-1-0-0", "node-1"}, {job + "-1-1-0", "node-1"}};
+  CHECK(core::held_seats(world.observed()) == both);
+  world.settle();
+  CHECK(core::held_seats(world.observed()) == both);  // until they are seen there, by the ledger
+  SECTION("one is gone, and another takes its place") {
+    world.remove_pod(1);
+    CHECK(core::held_seats(world.observed()) == std::vector{both[0]});
+  }
+  SECTION("they have ended") {
+    world.succeed_all();
+    CHECK(core::held_seats(world.observed()).empty());
+  }
+  SECTION("the job is suspended") {
+    world.set_suspended(true);
+    world.settle(seconds{120});
+    CHECK(core::held_seats(world.observed()).empty());
+  }
+}
