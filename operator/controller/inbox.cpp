@@ -51,6 +51,30 @@ void Inbox::post_nodes_listed() {
   wake();
 }
 
+void Inbox::post_host(const std::string& node, std::optional<placement::Host> host) {
+  const std::lock_guard lock(mutex_);
+  rest_.hosts[node] = std::move(host);
+  wake();
+}
+
+void Inbox::post_hosts_listed() {
+  const std::lock_guard lock(mutex_);
+  rest_.are_hosts_listed = true;
+  wake();
+}
+
+void Inbox::post_booking(const std::string& pod, std::optional<placement::Booking> booking) {
+  const std::lock_guard lock(mutex_);
+  rest_.bookings[pod] = std::move(booking);
+  wake();
+}
+
+void Inbox::post_bookings_listed() {
+  const std::lock_guard lock(mutex_);
+  rest_.are_bookings_listed = true;
+  wake();
+}
+
 void Inbox::nudge() {
   const std::lock_guard lock(mutex_);
   wake();

@@ -21,6 +21,7 @@
 #include "common/api/types.h"
 #include "common/base/result.h"
 #include "operator/core/plan.h"
+#include "operator/placement/ledger.h"
 
 namespace pawl::controller {
 
@@ -60,6 +61,10 @@ struct Mail {
   std::vector<Answer> answers;
   std::map<std::string, std::optional<core::NodeSignal>> signals;  // by node; nothing: no longer
   bool are_nodes_listed = false;  // … all that was there then, since the last take()
+  // Where Pawl decides on nodes: all machines, and what all bound pods take, "namespace/name".
+  std::map<std::string, std::optional<placement::Host>> hosts;
+  std::map<std::string, std::optional<placement::Booking>> bookings;
+  bool are_hosts_listed = false, are_bookings_listed = false;
 };
 
 class Inbox {
@@ -71,6 +76,10 @@ class Inbox {
   // Of nodes only what the table of signals finds: most say nothing, and are never posted.
   void post_signal(const std::string& node, std::optional<core::NodeSignal> signal);
   void post_nodes_listed();
+  void post_host(const std::string& node, std::optional<placement::Host> host);
+  void post_hosts_listed();
+  void post_booking(const std::string& pod, std::optional<placement::Booking> booking);
+  void post_bookings_listed();
   void nudge();  // wakes the owner for what is not mail
   void stop();   // wakes the owner for good
 

@@ -15,6 +15,7 @@ void raise(std::string& newest, const std::string& resource_version) {
 void ControllerLoop::lead(const Views& at_least) {
   at_least_ = at_least;
   is_leading_ = true;
+  are_seats_held_ = false;  // another may have given some away
   for (const JobKey& key : cache_.keys()) mark(key);
 }
 

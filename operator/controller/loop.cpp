@@ -74,6 +74,7 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       policy_(options_.policy),
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
+  if (options_.placement) placer_.emplace(*options_.placement, options_.policy.children);
 }
 
 ControllerLoop::~ControllerLoop() { cancel_requests(); }
@@ -85,7 +86,8 @@ void ControllerLoop::cancel_requests() {
 }
 
 bool ControllerLoop::is_synced() const {
-  return std::ranges::all_of(is_synced_, [](bool synced) { return synced; });
+  return std::ranges::all_of(is_synced_, [](bool synced) { return synced; }) &&
+         (!placer_ || placer_->is_listed());
 }
 
 SteadyPoint ControllerLoop::last_contact() const { return *std::ranges::min_element(contact_at_); }
@@ -100,6 +102,7 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
   if (may_plan()) {
     fire_timers();
     share_out_reports();
+    if (placer_) hold_seats();
     for (const JobKey& key : std::exchange(gated_, {})) mark(key);
     while (!queue_.empty() && flights_.size() < options_.runs_max) {
       const JobKey key = std::move(queue_.front());
@@ -116,7 +119,20 @@ bool ControllerLoop::may_plan() const {
   return is_leading_ && clock_.steady_now() < lead_until_ && is_synced() && is_caught_up();
 }
 
+// What a leader before has given away is known before anything is; then whoever waits is asked
+// again where something has become free.
+void ControllerLoop::hold_seats() {
+  if (!std::exchange(are_seats_held_, true)) {
+    for (const JobKey& key : cache_.keys()) {
+      const JobEntry& entry = *cache_.find(key);
+      if (entry.job) placer_->hold(key, observed(entry, keyed_[key]));
+    }
+  }
+  for (const JobKey& key : placer_->take_hopeful()) mark(key);
+}
+
 void ControllerLoop::receive(Mail& mail) {
+  if (placer_) placer_->receive(mail);
   for (const Change& change : mail.changes) {
     const auto key = cache_.apply(change);
     if (key && !(is_mutant(Mutant::kB32NotWoken) && change.kind == Kind::kPod)) mark(*key);
@@ -202,6 +218,7 @@ void ControllerLoop::consider(const JobKey& key) {
     return;
   }
   const JobEntry* entry = cache_.find(key);
+  if (placer_ && (entry == nullptr || !entry->job)) placer_->release(key);
   if (entry == nullptr) return forget_if_idle(key);
   if (clock_.steady_now() < keyed.not_before) return wake_at(key, keyed.not_before);
   core::Plan plan = decide(key, *entry, keyed);
@@ -213,10 +230,7 @@ void ControllerLoop::consider(const JobKey& key) {
   if (!plan.actions.empty()) start(key, *entry, std::move(plan));
 }
 
-core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry,
-                                  const Keyed& keyed) const {
-  core::Plan plan = core::plan_orphans(orphans_of(key, entry));
-  if (!plan.actions.empty() || !entry.job) return plan;
+core::Observed ControllerLoop::observed(const JobEntry& entry, const Keyed& keyed) const {
   core::Observed seen;
   seen.job = entry.job.get();
   seen.group = entry.group.get();
@@ -225,7 +239,21 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry,
   seen.refusal = keyed.refusal;
   seen.status_written_at = keyed.status_written_at;
   seen.signals = cache_.signals();
-  return core::plan(seen, policy_, clock_.now());
+  return seen;
+}
+
+core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed) {
+  core::Plan plan = core::plan_orphans(orphans_of(key, entry));
+  if (!plan.actions.empty() || !entry.job) return plan;
+  core::Observed seen = observed(entry, keyed);
+  if (placer_) placer_->hold(key, seen);
+  core::Seating seating;
+  if (placer_ && Placer::decides_for(*entry.job)) seen.seating = &seating;
+  const TimePoint now = clock_.now();
+  plan = core::plan(seen, policy_, now);
+  if (!plan.asks_for_seats) return plan;
+  seating = placer_->seat(key, *entry.job, now);
+  return core::plan(seen, policy_, now);
 }
 
 void ControllerLoop::start(const JobKey& key, const JobEntry& entry, core::Plan plan) {

@@ -20,6 +20,7 @@
 #include "operator/controller/cache.h"
 #include "operator/controller/inbox.h"
 #include "operator/controller/metrics.h"
+#include "operator/controller/placer.h"
 #include "operator/controller/plan_run.h"
 #include "operator/core/plan.h"
 
@@ -32,6 +33,7 @@ struct LoopOptions {
   bool is_standby = false;    // takes in what is posted and plans nothing until lead()
   // Of all running gangs together: their reports, and the job statuses that follow from those.
   int writes_per_second_max = 30;
+  std::optional<PlacementOptions> placement;  // nothing: the cluster's scheduler decides on nodes
 };
 
 using Views = std::array<std::string, kKinds>;  // resourceVersions
@@ -92,7 +94,9 @@ class ControllerLoop {
   void share_out_reports();
   void wake_at(const JobKey& key, SteadyPoint time);
   void consider(const JobKey& key);
-  core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed) const;
+  core::Observed observed(const JobEntry& entry, const Keyed& keyed) const;
+  core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed);
+  void hold_seats();
   void start(const JobKey& key, const JobEntry& entry, core::Plan plan);
   void send_ready(std::uint64_t id, Flight& flight);
   void finish(std::uint64_t id);
@@ -112,6 +116,8 @@ class ControllerLoop {
   core::Policy policy_;  // of the options, with the present interval of reports
 
   Cache cache_;
+  std::optional<Placer> placer_;
+  bool are_seats_held_ = false;  // of all jobs, so that the first decision can be made
   WriteGate gate_;
   Metrics metrics_;
   std::array<std::string, kKinds> view_;

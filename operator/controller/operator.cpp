@@ -34,6 +34,7 @@ LoopOptions loop_options(const OperatorOptions& options) {
   loop.policy.report_seconds = options.report_seconds;
   loop.policy.numbers_every = options.numbers_every;
   loop.is_standby = options.lease.has_value();
+  loop.placement = options.placement;
   return loop;
 }
 
@@ -85,7 +86,8 @@ class Operator::Impl {
                                                  inbox_, loop_options(options_));
     if (loop_) loop->follow(*loop_);
     loop_ = std::move(loop);
-    watches_.emplace(transport_, clock_, log_, options_.ns, options_.signals, inbox_);
+    const WatchOptions watched{options_.ns, options_.signals, options_.placement.has_value()};
+    watches_.emplace(transport_, clock_, log_, watched, inbox_);
   }
 
   void begin_anew() {

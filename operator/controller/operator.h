@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/kube/transport.h"
+#include "operator/controller/placer.h"
 #include "operator/controller/signal_table.h"
 #include "operator/leader/lease.h"
 
@@ -25,7 +26,8 @@ struct OperatorOptions {
   int report_seconds = 10;  // how often a running gang reports, at most
   std::chrono::milliseconds numbers_every{
       2'000};                                  // how often progress is written to a job, at most
-  std::shared_ptr<const SignalTable> signals;  // null: nodes are not watched
+  std::shared_ptr<const SignalTable> signals;  // null: what nodes say is not looked at
+  std::optional<PlacementOptions> placement;   // nothing: the cluster's scheduler decides on nodes
   // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
   std::optional<leader::LeaseOptions> lease;
   // Where renewals do not wait behind the requests of a thousand jobs; null: the same transport.

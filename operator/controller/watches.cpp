@@ -145,17 +145,77 @@ kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> tab
   return events;
 }
 
-Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
-                 std::shared_ptr<const SignalTable> table, std::shared_ptr<Inbox> inbox) {
-  if (table && !table->is_empty()) {
+kube::InformerEvents host_informer_events(std::shared_ptr<Inbox> inbox) {
+  kube::InformerEvents events;
+  events.on_upsert = [inbox](const nlohmann::json& node) {
+    placement::Host host = placement::host_of(node);
+    const std::string name = host.name;
+    inbox->post_host(name, std::move(host));
+  };
+  events.on_delete = [inbox](const nlohmann::json& node) {
+    if (const auto meta = api::decode_meta(node)) inbox->post_host(meta->name, std::nullopt);
+  };
+  events.on_synced = [inbox](const std::string&) { inbox->post_hosts_listed(); };
+  events.on_progress = [](const std::string&) {};
+  return events;
+}
+
+kube::InformerOptions booking_informer_options() {
+  kube::InformerOptions options;
+  options.resource = kube::resources::kPods;
+  options.field_selector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+  return options;
+}
+
+kube::InformerEvents booking_informer_events(std::shared_ptr<Inbox> inbox) {
+  kube::InformerEvents events;
+  events.on_upsert = [inbox](const nlohmann::json& pod) {
+    if (const auto meta = api::decode_meta(pod))
+      inbox->post_booking(meta->ns + "/" + meta->name, placement::booking_of(pod));
+  };
+  events.on_delete = [inbox](const nlohmann::json& pod) {
+    if (const auto meta = api::decode_meta(pod))
+      inbox->post_booking(meta->ns + "/" + meta->name, std::nullopt);
+  };
+  events.on_synced = [inbox](const std::string&) { inbox->post_bookings_listed(); };
+  events.on_progress = [](const std::string&) {};
+  return events;
+}
+
+namespace {
+
+// One after the other, of one informer.
+kube::InformerEvents both(kube::InformerEvents first, kube::InformerEvents second) {
+  const auto pair = [](auto one, auto other) {
+    return [one, other](const auto& what) {
+      one(what);
+      other(what);
+    };
+  };
+  return {pair(first.on_upsert, second.on_upsert), pair(first.on_delete, second.on_delete),
+          pair(first.on_synced, second.on_synced), pair(first.on_progress, second.on_progress)};
+}
+
+}  // namespace
+
+Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log,
+                 const WatchOptions& options, std::shared_ptr<Inbox> inbox) {
+  const auto watch = [&](const kube::InformerOptions& what, kube::InformerEvents events) {
     informers_.push_back(
-        std::make_unique<kube::Informer>(transport, clock, log, node_informer_options(),
-                                         node_informer_events(table, clock, log, inbox)));
+        std::make_unique<kube::Informer>(transport, clock, log, what, std::move(events)));
+  };
+  const bool has_signals = options.signals && !options.signals->is_empty();
+  if (has_signals && options.has_placement) {
+    watch(node_informer_options(), both(node_informer_events(options.signals, clock, log, inbox),
+                                        host_informer_events(inbox)));
+  } else if (has_signals) {
+    watch(node_informer_options(), node_informer_events(options.signals, clock, log, inbox));
+  } else if (options.has_placement) {
+    watch(node_informer_options(), host_informer_events(inbox));
   }
-  for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
-    informers_.push_back(std::make_unique<kube::Informer>(
-        transport, clock, log, informer_options(kind, ns), informer_events(kind, log, inbox)));
-  }
+  if (options.has_placement) watch(booking_informer_options(), booking_informer_events(inbox));
+  for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod})
+    watch(informer_options(kind, options.ns), informer_events(kind, log, inbox));
 }
 
 void Watches::start() {

@@ -32,11 +32,22 @@ kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> tab
                                           const Clock& clock, Log& log,
                                           std::shared_ptr<Inbox> inbox);
 
+// All pods that are bound and have not ended, of which only what they take is kept; and what nodes
+// have. For whoever decides on nodes.
+kube::InformerOptions booking_informer_options();
+kube::InformerEvents booking_informer_events(std::shared_ptr<Inbox> inbox);
+kube::InformerEvents host_informer_events(std::shared_ptr<Inbox> inbox);
+
+struct WatchOptions {
+  std::string ns;                                   // of jobs and their objects; empty: all
+  std::shared_ptr<const SignalTable> signals = {};  // null, or without rows: nodes say nothing
+  bool has_placement = false;                       // all nodes and pods are looked at
+};
+
 class Watches {
  public:
-  // Without rows in `table`, nodes are not watched.
-  Watches(kube::Transport& transport, const Clock& clock, Log& log, const std::string& ns,
-          std::shared_ptr<const SignalTable> table, std::shared_ptr<Inbox> inbox);
+  Watches(kube::Transport& transport, const Clock& clock, Log& log, const WatchOptions& options,
+          std::shared_ptr<Inbox> inbox);
   void start();
   void stop();
 

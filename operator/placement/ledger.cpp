@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/json.h"
+
 namespace pawl::placement {
 namespace {
 
@@ -15,6 +17,18 @@ int clamped(std::int64_t units) {
 }
 
 }  // namespace
+
+std::optional<Booking> booking_of(const nlohmann::json& pod) {
+  Booking booking{.host = text_at(member_of(pod, "spec"), "nodeName")};
+  const std::string phase = text_at(member_of(pod, "status"), "phase");
+  if (booking.host.empty() || phase == "Succeeded" || phase == "Failed") return std::nullopt;
+  booking.requests = requests_of(pod);
+  const nlohmann::json& meta = member_of(pod, "metadata");
+  booking.is_fixture = member_of(meta, "annotations").contains("kubernetes.io/config.mirror");
+  for (const nlohmann::json& owner : member_of(meta, "ownerReferences"))
+    booking.is_fixture = booking.is_fixture || text_at(owner, "kind") == "DaemonSet";
+  return booking;
+}
 
 Ledger::Ledger(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
@@ -93,8 +107,9 @@ bool Ledger::see_pod(const std::string& pod, Booking booking) {
 }
 
 bool Ledger::drop_pod(const std::string& pod) {
-  if (!pods_.contains(pod)) return false;
-  change_pod(pod, [](Pod& entry) { entry = {}; });
+  const auto found = pods_.find(pod);
+  if (found == pods_.end() || !found->second.seen) return false;
+  change_pod(pod, [](Pod& entry) { entry.seen.reset(); });
   return true;
 }
 

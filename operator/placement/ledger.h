@@ -30,6 +30,9 @@ struct Booking {
   bool operator==(const Booking&) const = default;
 };
 
+// Of a pod that is bound and has not ended; else nothing.
+std::optional<Booking> booking_of(const nlohmann::json& pod);
+
 class Ledger {
  public:
   // Keys of the levels' labels, coarse to fine.
@@ -39,7 +42,7 @@ class Ledger {
   bool set_host(Host host);
   bool drop_host(const std::string& name);
   // By "namespace/name" of the pod. What is seen goes before what was promised, wherever it is
-  // bound; what is dropped is promised no longer.
+  // bound; what is no longer seen is promised still.
   bool see_pod(const std::string& pod, Booking booking);
   bool drop_pod(const std::string& pod);
   void promise(const std::string& pod, Booking booking);

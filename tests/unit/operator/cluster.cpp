@@ -76,6 +76,15 @@ void Cluster::start_operator() {
     post_events(kind, store_.read_watch(watches_[kind]));
     inbox_->post_synced(kind, std::to_string(store_.revision()));
   }
+  for (const auto& [name, machine] : machines_) inbox_->post_host(name, machine);
+  inbox_->post_hosts_listed();
+  inbox_->post_bookings_listed();
+}
+
+void Cluster::set_machine(const std::string& name, int gpus) {
+  machines_[name] = {
+      .name = name, .allocatable = {{"nvidia.com/gpu", gpus}, {"pods", 100}}, .is_ready = true};
+  inbox_->post_host(name, machines_[name]);
 }
 
 void Cluster::post_events(Kind kind, const std::string& lines) {
@@ -84,7 +93,12 @@ void Cluster::post_events(Kind kind, const std::string& lines) {
     const json event = parse_json(line);
     const std::string type = event["type"];
     if (type == "BOOKMARK") continue;
-    auto change = controller::decode_change(kind, event["object"], type == "DELETED", log_);
+    const json& object = event["object"];
+    if (kind == Kind::kPod) {
+      const std::string pod = std::string(kNamespace) + "/" + object["metadata"].value("name", "");
+      inbox_->post_booking(pod, type == "DELETED" ? std::nullopt : placement::booking_of(object));
+    }
+    auto change = controller::decode_change(kind, object, type == "DELETED", log_);
     PAWL_CHECK(change.has_value(), "an object that cannot be decoded");
     inbox_->post(std::move(*change));
   }
@@ -179,9 +193,9 @@ json Cluster::call(const kube::HttpRequest& request) {
   return parse_json(response.body);
 }
 
-void Cluster::create_job(const std::string& name, int replicas, const std::string& kind) {
-  const json container = {
-      {"name", "worker"}, {"image", "example/train:1"}, {"command", {"/train"}}};
+void Cluster::create_job(const std::string& name, int replicas, const std::string& kind, int gpus) {
+  json container = {{"name", "worker"}, {"image", "example/train:1"}, {"command", {"/train"}}};
+  if (gpus > 0) container["resources"]["limits"]["nvidia.com/gpu"] = gpus;
   const json job = {{"apiVersion", "pawl.dev/v1alpha1"},
                     {"kind", "TrainingJob"},
                     {"metadata", {{"name", name}, {"namespace", kNamespace}}},
@@ -209,6 +223,20 @@ void Cluster::set_pod_status(const std::string& name, const json& status) {
                                  "status"));
 }
 
+// To the node that it is bound to by its required affinity, if it is.
+void Cluster::bind(const json& pod) {
+  const json::json_pointer terms{
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+      "nodeSelectorTerms/0/matchFields/0/values/0"};
+  if (!pod.contains(terms) || pod["spec"].contains("nodeName")) return;
+  const std::string name = pod["metadata"]["name"];
+  const json target = {{"metadata", {{"name", name}}}, {"target", {{"name", pod.at(terms)}}}};
+  call({.method = kube::Method::kPost,
+        .target = kube::path_of(kube::resources::kPods, kNamespace, name, "binding"),
+        .content_type = "application/json",
+        .body = target.dump()});
+}
+
 void Cluster::run_pods() {
   std::set<std::string> eligible;
   for (const json& group : all(kube::resources::kWorkerGroups)) {
@@ -222,6 +250,7 @@ void Cluster::run_pods() {
       call(kube::delete_request(kube::resources::kPods, kNamespace, name,
                                 {.uid = uid, .grace_seconds = 0}));
     } else if (phase == "Pending" && eligible.contains(uid)) {
+      bind(pod);
       set_pod_status(name,
                      {{"phase", "Running"},
                       {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}});

@@ -40,12 +40,16 @@ class Cluster final : public kube::Transport {
 
   // The user and the kubelet, past every fault.
   nlohmann::json call(const kube::HttpRequest& request);
-  void create_job(const std::string& name, int replicas = 2, const std::string& kind = "Custom");
+  // Each worker asks for so many GPUs.
+  void create_job(const std::string& name, int replicas = 2, const std::string& kind = "Custom",
+                  int gpus = 0);
   void patch_job(const std::string& name, const nlohmann::json& patch);
   nlohmann::json get(const kube::Resource& resource, const std::string& name);
   std::vector<nlohmann::json> all(const kube::Resource& resource);
   void set_pod_status(const std::string& name, const nlohmann::json& status);
-  void run_pods();     // eligible pods become ready, terminating ones go
+  // With options.placement: the machines. Each change is seen with the next step.
+  void set_machine(const std::string& name, int gpus);
+  void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
   void finish_pods();  // ready ones succeed
 
   std::function<Fault(const kube::HttpRequest&)> fault;
@@ -72,11 +76,13 @@ class Cluster final : public kube::Transport {
   kube::HttpRequest stored_part(const kube::HttpRequest& request) const;
   bool pump_views();
   void post_events(controller::Kind kind, const std::string& lines);
+  void bind(const nlohmann::json& pod);
 
   Log log_;
   local::ApiStore store_;
   std::shared_ptr<controller::Inbox> inbox_;
   std::map<controller::Kind, local::Watch> watches_;
+  std::map<std::string, placement::Host> machines_;
   std::vector<Waiting> waiting_;
   kube::RequestHandle next_handle_ = 1;
   std::optional<SteadyPoint> due_;

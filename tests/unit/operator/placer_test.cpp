@@ -1,0 +1,166 @@
+// Room is given away once, by whichever operator leads, and taken back when nobody uses it.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/operator/cluster.h"
+
+using namespace pawl;
+using namespace pawl::test;
+using nlohmann::json;
+using std::chrono::seconds;
+
+namespace {
+
+// Two machines with 8 GPUs each.
+struct Placed {
+  Placed() {
+    cluster.options.placement = controller::PlacementOptions{};
+    cluster.start_operator();
+    cluster.set_machine("node-a", 8);
+    cluster.set_machine("node-b", 8);
+  }
+  std::string phase(const std::string& job) { return status_of(cluster, job).value("phase", ""); }
+  std::string reason(const std::string& job) { return status_of(cluster, job).value("reason", ""); }
+  // Of pods that have not ended: no machine has more than it has.
+  bool is_overbooked() {
+    std::map<std::string, int> taken;
+    for (const json& pod : cluster.all(kube::resources::kPods)) {
+      const auto booking = placement::booking_of(pod);
+      if (booking) taken[booking->host] += static_cast<int>(booking->requests.at("nvidia.com/gpu"));
+    }
+    return std::ranges::any_of(taken, [](const auto& entry) { return entry.second > 8; });
+  }
+  int pods_of(const std::string& job) {
+    const auto pods = cluster.all(kube::resources::kPods);
+    return static_cast<int>(std::ranges::count_if(pods, [&](const json& pod) {
+      return pod["metadata"]["name"].get<std::string>().starts_with(job + "-");
+    }));
+  }
+  Cluster cluster;
+};
+
+}  // namespace
+
+TEST_CASE("placer: pods are created on the nodes that the status names", "[controller][I43]") {
+  Placed world;
+  world.cluster.create_job("train", 4, "Custom", 4);
+  world.cluster.settle(seconds{30});
+  CHECK(world.phase("train") == "Running");
+  const json nodes = {{{"name", "node-a"}, {"workers", 2}}, {{"name", "node-b"}, {"workers", 2}}};
+  CHECK(status_of(world.cluster, "train")["placement"]["nodes"] == nodes);
+  std::map<std::string, int> pods;
+  for (const json& pod : world.cluster.all(kube::resources::kPods))
+    ++pods[pod["spec"]["nodeName"].get<std::string>()];
+  CHECK(pods == std::map<std::string, int>{{"node-a", 2}, {"node-b", 2}});
+}
+
+TEST_CASE("placer: of two gangs that fit alone one runs, the other follows", "[controller][I43]") {
+  Placed world;
+  world.cluster.create_job("one", 3, "Custom", 4);
+  world.cluster.create_job("two", 3, "Custom", 4);
+  world.cluster.settle(seconds{30});
+  const bool is_one_first = world.phase("one") == "Running";
+  const std::string first = is_one_first ? "one" : "two", second = is_one_first ? "two" : "one";
+  CHECK(world.phase(first) == "Running");
+  CHECK(world.reason(second) == "WaitingForRoom");
+  CHECK(status_of(world.cluster, second)["message"] ==
+        "no room for 3 workers of nvidia.com/gpu 4 each: 1 would fit, on 1 of 2 nodes; it starts "
+        "when pods end or nodes are added");
+  CHECK(world.pods_of(second) == 0);
+  CHECK_FALSE(world.is_overbooked());
+  world.cluster.finish_pods();
+  world.cluster.settle(seconds{60});
+  CHECK(world.phase(first) == "Complete");
+  CHECK(world.phase(second) == "Running");
+}
+
+TEST_CASE("placer: a new machine is room for who waits", "[controller][I43]") {
+  Placed world;
+  world.cluster.create_job("large", 5, "Custom", 4);
+  world.cluster.settle(seconds{30});
+  CHECK(world.reason("large") == "WaitingForRoom");
+  world.cluster.set_machine("node-c", 4);
+  world.cluster.settle(seconds{30});
+  CHECK(world.phase("large") == "Running");
+}
+
+TEST_CASE("placer: room that a deleted or suspended job was promised is free again",
+          "[controller][I43]") {
+  Placed world;
+  world.cluster.is_kubelet_on = false;
+  world.cluster.create_job("one", 4, "Custom", 4);
+  world.cluster.settle(seconds{5});
+  REQUIRE(world.pods_of("one") == 4);
+  world.cluster.create_job("two", 4, "Custom", 4);
+  world.cluster.settle(seconds{5});
+  REQUIRE(world.reason("two") == "WaitingForRoom");
+  world.cluster.is_kubelet_on = true;
+  SECTION("deleted") {
+    const json job = world.cluster.get(kube::resources::kTrainingJobs, "one");
+    world.cluster.call(kube::delete_request(kube::resources::kTrainingJobs, "team", "one",
+                                            {.uid = job["metadata"]["uid"]}));
+  }
+  SECTION("suspended") { world.cluster.patch_job("one", {{"spec", {{"suspend", true}}}}); }
+  world.cluster.settle(seconds{120});
+  CHECK(world.phase("two") == "Running");
+  CHECK_FALSE(world.is_overbooked());
+}
+
+// Whatever of it was written, the next one knows it.
+TEST_CASE("placer: an operator that dies anywhere leaves nothing given away twice",
+          "[controller][I43]") {
+  for (int round = 0; round < 60; ++round) {
+    const int steps = round / 12, steps_after = round % 12;
+    Placed world;
+    INFO("dies after " << steps << " and " << steps_after << " steps");
+    world.cluster.create_job("old", 3, "Custom", 4);
+    for (int i = 0; i < steps; ++i) world.cluster.step();
+    world.cluster.create_job("new", 3, "Custom", 4);  // looked at before the other one
+    for (int i = 0; i < steps_after; ++i) world.cluster.step();
+    const bool is_placed = status_of(world.cluster, "old").contains("placement");
+    world.cluster.start_operator();
+    world.cluster.settle(seconds{60});
+    const bool is_old_first = world.phase("old") == "Running";
+    CHECK((is_old_first || !is_placed));
+    CHECK(world.phase(is_old_first ? "old" : "new") == "Running");
+    CHECK(world.reason(is_old_first ? "new" : "old") == "WaitingForRoom");
+    CHECK(world.pods_of(is_old_first ? "new" : "old") == 0);
+    CHECK_FALSE(world.is_overbooked());
+  }
+}
+
+// Not known to have been written: it may have been.
+TEST_CASE("placer: an offer stands while its write may have taken effect", "[controller][I43]") {
+  Placed world;
+  int lost = 0;
+  world.cluster.fault = [&](const kube::HttpRequest& request) {
+    const bool is_offer = request.body.find("placement") != std::string::npos;
+    return is_offer && lost++ < 2 ? Fault::kLoseReply : Fault::kNone;
+  };
+  world.cluster.lagging.insert(controller::Kind::kJob);
+  world.cluster.create_job("one", 3, "Custom", 4);
+  world.cluster.create_job("two", 3, "Custom", 4);
+  for (int i = 0; i < 200; ++i) {
+    world.cluster.lagging.clear();
+    if (i % 7 != 0) world.cluster.lagging.insert(controller::Kind::kJob);
+    world.cluster.step();
+    world.cluster.clock.advance(std::chrono::milliseconds{100});
+    CHECK_FALSE(world.is_overbooked());
+  }
+  world.cluster.lagging.clear();
+  world.cluster.settle(seconds{60});
+  const bool is_one_first = world.phase("one") == "Running";
+  CHECK(world.phase(is_one_first ? "one" : "two") == "Running");
+  CHECK(world.pods_of(is_one_first ? "two" : "one") == 0);
+  CHECK(lost >= 1);
+}
+
+TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[controller][I43]") {
+  api::TrainingJob job;
+  CHECK(controller::Placer::decides_for(job));
+  job.spec.capacity = api::Capacity{.spot = api::SpotUse::kPrefer};
+  CHECK_FALSE(controller::Placer::decides_for(job));
+  job.spec.capacity = api::Capacity{};
+  job.meta.labels["kueue.x-k8s.io/queue-name"] = "team";
+  CHECK_FALSE(controller::Placer::decides_for(job));
+}
