@@ -248,11 +248,16 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   core::Observed seen = observed(entry, keyed);
   if (placer_) placer_->hold(key, seen);
   core::Seating seating;
-  if (placer_ && Placer::decides_for(*entry.job)) seen.seating = &seating;
   const TimePoint now = clock_.now();
+  if (placer_ && Placer::decides_for(*entry.job)) {
+    seating.is_void = placer_->is_void(seen, now);
+    seen.seating = &seating;
+  }
   plan = core::plan(seen, policy_, now);
   if (!plan.asks_for_seats) return plan;
+  const bool is_void = seating.is_void;
   seating = placer_->seat(key, *entry.job, now);
+  seating.is_void = is_void;
   return core::plan(seen, policy_, now);
 }
 

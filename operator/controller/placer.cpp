@@ -162,17 +162,33 @@ std::string Placer::obstacle(const api::TrainingJob& job, const placement::Shape
          "; it starts when pods end or nodes are added";
 }
 
+// Of a job whose template makes pods; of another size it may have been placed already.
+placement::Demands Placer::demands(const api::TrainingJob& job, TimePoint now) const {
+  api::ChildOptions children = children_;
+  children.now = now;
+  api::TrainingJob unplaced = job;
+  unplaced.status.placement = {};
+  const auto pod = api::worker_pod_of(unplaced, job.status.attempt, 0, 0, children);
+  return pod ? placement::Demands::of(member_of(*pod, "spec")) : placement::Demands{};
+}
+
+bool Placer::is_void(const core::Observed& seen, TimePoint now) {
+  const api::PlacementStatus& placement = seen.job->status.placement;
+  const bool is_of_now = placement.attempt == seen.job->status.attempt;
+  if (!is_of_now || placement.nodes.empty() || !seen.pods.empty()) return false;
+  const placement::Demands wanted = demands(*seen.job, now);
+  Held unheld;
+  const placement::Resources& each = requests(*seen.job, unheld);
+  return std::ranges::any_of(placement.nodes, [&](const api::PlacedNode& node) {
+    const placement::Host* host = ledger_.find(node.name);
+    return host == nullptr || !wanted.allow(*host) || ledger_.is_overbooked(node.name, each);
+  });
+}
+
 core::Seating Placer::seat(const JobKey& key, const api::TrainingJob& job, TimePoint now) {
   Held& held = held_[key];
   promise(key, {}, held);  // an offer that nobody took
-  api::ChildOptions children = children_;
-  children.now = now;
-  api::TrainingJob unplaced = job;  // of another size it may have been placed already
-  unplaced.status.placement = {};
-  const auto pod = api::worker_pod_of(unplaced, job.status.attempt, 0, 0, children);
-  if (!pod) return {.obstacle = pod.error().message};
-  const placement::Shape shape{requests(job, held),
-                               placement::Demands::of(member_of(*pod, "spec"))};
+  const placement::Shape shape{requests(job, held), demands(job, now)};
   const auto placed = place(job, shape, now);
   if (!placed) {
     waiting_[key] = job.meta.creation_time.value_or(TimePoint{});

@@ -36,6 +36,9 @@ class Placer {
   static bool decides_for(const api::TrainingJob& job);
   void hold(const JobKey& key, const core::Observed& seen);
   void release(const JobKey& key);  // of a job that is gone
+  // Of nodes that are written, and have no pods of it yet: one is gone, takes none of its pods any
+  // more, or has been taken by others.
+  bool is_void(const core::Observed& seen, TimePoint now);
   core::Seating seat(const JobKey& key, const api::TrainingJob& job, TimePoint now);
   // Those that were told that there is no room, if there may be now.
   std::vector<JobKey> take_hopeful();
@@ -56,6 +59,7 @@ class Placer {
   const placement::Resources& requests(const api::TrainingJob& job, Held& held) const;
   std::optional<placement::Placement> place(const api::TrainingJob& job,
                                             const placement::Shape& shape, TimePoint now);
+  placement::Demands demands(const api::TrainingJob& job, TimePoint now) const;
   std::string obstacle(const api::TrainingJob& job, const placement::Shape& shape);
   api::PlacementStatus status_of(const placement::Placement& placed, std::int64_t attempt);
 

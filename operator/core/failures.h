@@ -58,7 +58,7 @@ std::string sentence(const api::Failure& failure);
 // "rank 1 (pod a-1-1-0 on node b) takes 2.1 times as long as the others"
 std::string sentence(const api::Straggler& slow);
 
-// Causes that the operator names itself; the launchers' are in types.h (Failure.cause).
+// Causes that the operator names itself; the launchers' are in contract.h (Failure.cause).
 namespace cause {
 inline constexpr const char* kError = api::kCauseError;
 inline constexpr const char* kSignal = api::kCauseSignal;
@@ -82,13 +82,15 @@ inline constexpr char kRetry[] = "Retry";
 inline constexpr char kFatal[] = "Fatal";
 // Running, and no new step for too long; with a pod, a process that its launcher found hanging.
 inline constexpr const char* kHang = api::kCauseHang;
+// Its pod cannot be scheduled on the node that was decided on for it.
+inline constexpr char kUnschedulable[] = "Unschedulable";
 inline constexpr char kResized[] = "Resized";  // spec.replicas changed
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status
 
 // A node is in quarantine after it (quarantine.cpp).
 inline bool is_for_a_while(const std::string& cause) {
-  return cause == kGpuFault || cause == kUnreached;
+  return cause == kGpuFault || cause == kUnreached || cause == kUnschedulable;
 }
 }  // namespace cause
 

@@ -20,7 +20,8 @@
 // 11. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
 //     memory its slot gets another pod in the same attempt; else the rules say whether it counts,
 //     and the attempt is raised, or the end decided.
-// 12. The gang of the attempt is made: pods of lower attempts are deleted; where nodes are decided on
+// 12. The gang of the attempt is made: pods of lower attempts are deleted; where nodes are decided
+// on
 //     in advance, they are written; children and the
 //     WorkerGroup with the names of the pods are written; when no pod of a lower attempt can still
 //     run and the back-off is over, pods are created; when all are there, their UIDs are recorded
@@ -95,6 +96,7 @@ void decide(Pass& pass) {
   if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});
+  if (leaves_seats(pass)) return;
   run_gang(pass);
 }
 

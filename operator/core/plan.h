@@ -27,7 +27,8 @@ struct Policy {
   std::chrono::seconds refused_backoff{5};  // after a node refused or evicted a pod
   std::chrono::seconds spot_window{600};    // losses of spot machines in it are counted together
   std::chrono::seconds spot_avoided_first{300}, spot_avoided_max{3600};  // after many; doubles
-  int fruitless_max = 3;                           // failed attempts in a row without new progress
+  std::chrono::seconds unscheduled_max{10};  // of a pod on the node that was decided on for it
+  int fruitless_max = 3;                     // failed attempts in a row without new progress
   std::chrono::milliseconds numbers_every{2'000};  // ready counts and progress
   std::chrono::seconds message_every{30};          // numbers inside sentences
 };
@@ -59,6 +60,7 @@ using NodeSignals = std::map<std::string, NodeSignal>;  // by node; the others s
 struct Seating {
   std::optional<api::PlacementStatus> offer;  // booked for this plan
   std::string obstacle;                       // why there is none: a sentence
+  bool is_void = false;  // of the nodes that are written one cannot take its workers any more
 };
 
 // One view of one job. The pointers are borrowed for the call; pods come in any order.

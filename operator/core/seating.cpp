@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -35,8 +36,8 @@ void say_no_room(Pass& pass, const std::string& obstacle) {
 
 bool waits_for_seats(Pass& pass) {
   const Seating* seating = pass.seen.seating;
-  if (seating == nullptr || has_begun(pass) || has_seats(pass) || !may_take_seats(pass))
-    return false;
+  if (seating == nullptr || has_begun(pass) || !may_take_seats(pass)) return false;
+  if (has_seats(pass) && !seating->is_void) return false;
   if (!has_buildable_template(pass)) return true;
   if (seating->offer) {
     pass.next.placement = *seating->offer;
@@ -54,9 +55,37 @@ bool waits_for_seats(Pass& pass) {
   if (seating->obstacle.empty()) {
     pass.asks_for_seats = true;
   } else {
+    pass.next.placement = {};  // what stands there is void, or of before
     say_no_room(pass, seating->obstacle);
   }
   return true;
+}
+
+// What was free is not, or was never: whoever decides may not see why, so the node is avoided for a
+// while. Where a gang runs, those that are to come in wait for the scheduler.
+bool leaves_seats(Pass& pass) {
+  if (pass.seen.seating == nullptr || pass.report != nullptr) return false;
+  const PlacementStatus& placement = pass.job.status.placement;
+  for (const Worker& worker : pass.pods.current) {
+    const PodView& pod = *worker.pod;
+    const std::string node = node_of(placement, worker.identity.attempt, worker.identity.slot);
+    const bool waits = pod.node.empty() && !pod.unschedulable_message.empty() && !pod.is_gated;
+    if (!waits || node.empty() || worker.identity.n > 0 || !pod.meta.creation_time) continue;
+    const TimePoint due = *pod.meta.creation_time + pass.policy.unscheduled_max;
+    if (pass.now_exact < due) {
+      pass.wake(due);
+      continue;
+    }
+    const std::string why = "pod " + pod.meta.name + " cannot be scheduled on node " + node + ": " +
+                            pod.unschedulable_message;
+    quarantine_node(pass, Failure{.pod = pod.meta.name,
+                                  .node = node,
+                                  .cause = cause::kUnschedulable,
+                                  .message = pod.unschedulable_message});
+    restart(pass, {cause::kUnschedulable, why});
+    return true;
+  }
+  return false;
 }
 
 // A slot whose first pod is on record had it bound, or lost: a later one is the scheduler's.

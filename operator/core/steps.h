@@ -107,6 +107,8 @@ bool has_buildable_template(Pass& pass);
 // seating.cpp: on which nodes the pods of a new attempt go, before there is any. True if that is
 // not decided yet: nothing of the attempt is made.
 bool waits_for_seats(Pass& pass);
+// A pod that is not scheduled where it was to go: the whole gang is placed anew. True if it is.
+bool leaves_seats(Pass& pass);
 
 // suspend.cpp
 bool is_suspending(const Pass& pass);

@@ -132,6 +132,16 @@ const Host* Ledger::find(const std::string& name) const {
   return found == rows_.end() || !found->second.host ? nullptr : &*found->second.host;
 }
 
+bool Ledger::is_overbooked(const std::string& host, const Resources& requests) const {
+  const auto row = rows_.find(host);
+  if (row == rows_.end()) return false;
+  return std::ranges::any_of(requests, [&](const auto& request) {
+    const auto column = columns_.find(request.first);
+    const std::vector<std::int64_t>& free = row->second.free;
+    return column != columns_.end() && column->second < free.size() && free[column->second] < 0;
+  });
+}
+
 const Topology& Ledger::topology() {
   if (!topology_) rebuild();
   return *topology_;

@@ -223,6 +223,11 @@ void Cluster::set_pod_status(const std::string& name, const json& status) {
                                  "status"));
 }
 
+void Cluster::take(const std::string& machine, int gpus) {
+  inbox_->post_booking("others/pod",
+                       placement::Booking{machine, {{"nvidia.com/gpu", gpus}}, false});
+}
+
 // To the node that it is bound to by its required affinity, if it is.
 void Cluster::bind(const json& pod) {
   const json::json_pointer terms{

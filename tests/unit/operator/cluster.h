@@ -49,6 +49,7 @@ class Cluster final : public kube::Transport {
   void set_pod_status(const std::string& name, const nlohmann::json& status);
   // With options.placement: the machines. Each change is seen with the next step.
   void set_machine(const std::string& name, int gpus);
+  void take(const std::string& machine, int gpus);  // by a pod of somebody else's
   void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
   void finish_pods();  // ready ones succeed
 

@@ -155,6 +155,30 @@ TEST_CASE("placer: an offer stands while its write may have taken effect", "[con
   CHECK(lost >= 1);
 }
 
+TEST_CASE("placer: a machine that is taken, or gone, before there are pods is left",
+          "[controller][I43]") {
+  for (const bool is_gone : {true, false}) {
+    Placed world;
+    std::string node;
+    world.cluster.fault = [&](const kube::HttpRequest& request) {
+      const json::json_pointer first{"/status/placement/nodes/0/name"};
+      const json body = parse_json(request.body);
+      if (!node.empty() || !body.is_object() || !body.contains(first)) return Fault::kNone;
+      node = body.at(first);
+      is_gone ? world.cluster.set_machine(node, 0) : world.cluster.take(node, 8);
+      return Fault::kNone;
+    };
+    world.cluster.create_job("train", 2, "Custom", 4);
+    INFO(node << (is_gone ? " is gone" : " is taken"));
+    world.cluster.settle(seconds{60});
+    CHECK(world.phase("train") == "Running");
+    const json placement = status_of(world.cluster, "train")["placement"];
+    CHECK(placement["attempt"] == 1);
+    CHECK(placement["nodes"].size() == 1);
+    CHECK(placement["nodes"][0]["name"] != node);
+  }
+}
+
 TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[controller][I43]") {
   api::TrainingJob job;
   CHECK(controller::Placer::decides_for(job));

@@ -96,6 +96,60 @@ TEST_CASE("seating: a crash after any action leaves a gang that is placed once",
   }
 }
 
+TEST_CASE("seating: nodes that cannot take the gang any more are left before there are pods",
+          "[core][I43]") {
+  World world(2);
+  bool is_void = false, is_full = false;
+  world.seats = [&](const core::Observed& seen) {
+    core::Seating seating = is_full ? core::Seating{.obstacle = "full"} : offer_of(seen);
+    if (is_void && seating.offer) seating.offer->nodes = {{"other", 2}};
+    seating.is_void = is_void;
+    return seating;
+  };
+  while (world.job.status.placement.attempt == 0) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  core::Seating gone{.is_void = true};
+  core::Observed seen = world.observed();
+  seen.seating = &gone;
+  CHECK(core::plan(seen, world.policy, world.now).asks_for_seats);
+  gone.obstacle = "full";
+  for (const core::Action& action : core::plan(seen, world.policy, world.now).actions)
+    world.apply(action);
+  CHECK(world.job.status.placement == api::PlacementStatus{});
+  CHECK(world.job.status.reason == "WaitingForRoom");
+  is_void = true;
+  world.settle(seconds{30});
+  CHECK(world.job.status.placement.nodes == std::vector<api::PlacedNode>{{"other", 2}});
+  CHECK(world.condition("Running") == "True");
+}
+
+// A pod of somebody else's was faster, or the scheduler knows of something that we do not.
+TEST_CASE("seating: a pod that is not scheduled where it was to go moves the whole gang",
+          "[core][I43]") {
+  World world(2);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  world.settle();
+  REQUIRE(world.pods.size() == 2);
+  world.pod(1).unschedulable_message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.";
+  world.pod(1).meta.creation_time = world.now;
+  world.settle(seconds{9});
+  CHECK(world.job.status.attempt == 1);
+  world.settle(seconds{2});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 0);
+  CHECK(world.job.status.restarts.by_cause == std::map<std::string, int>{{"Unschedulable", 1}});
+  const auto& avoided = world.job.status.excluded_nodes;
+  REQUIRE(avoided.size() == 1);
+  CHECK(avoided[0].name == "node-1");
+  CHECK(avoided[0].until > world.now);
+  world.is_kubelet_on = true;
+  world.settle(seconds{60});
+  CHECK(world.job.status.placement.nodes.front().name == "node-2");
+  CHECK(world.condition("Running") == "True");
+}
+
 TEST_CASE("seating: room is held for pods that are to be made, or wait", "[core][I43]") {
   World world(2);
   world.seats = offer_of;

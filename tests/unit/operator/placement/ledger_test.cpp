@@ -66,6 +66,11 @@ TEST_CASE("ledger: a pod that was bound elsewhere than promised takes what it ta
   ledger.see_pod("team/p", on("b", 8));
   CHECK(units_on(ledger, gpus(8), "a") == 1);
   CHECK(units_on(ledger, gpus(8), "b") == 0);
+  CHECK_FALSE(ledger.is_overbooked("b", {{"gpu", 1}}));
+  ledger.see_pod("others/q", on("b", 1));
+  CHECK(ledger.is_overbooked("b", {{"gpu", 1}}));
+  CHECK_FALSE(ledger.is_overbooked("b", {{"cpu", 1}}));
+  CHECK_FALSE(ledger.is_overbooked("c", {{"gpu", 1}}));
 }
 
 TEST_CASE("ledger: pods are a resource as well, and a machine that lost its devices has none",
