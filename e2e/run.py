@@ -21,7 +21,7 @@ from lib.kube import cluster, kubectl, until  # noqa: E402
 
 LANES = 2  # most of a scenario is waiting
 MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens",
-           "interruptions", "partitions"]
+           "placement", "interruptions", "partitions"]
 
 
 def scenarios(is_long):

@@ -109,6 +109,10 @@ Answer in_its_own_words(const JobSnapshot& snapshot) {
   const bool is_waiting = status.reason == "MemberLost" || status.reason == "WaitingForCleanup";
   if (is_waiting) {
     answer.next = "nothing yet: this passes by itself";
+  } else if (status.reason == "WaitingForRoom") {
+    answer.next =
+        "wait, add nodes, or lower spec.replicas or what its template asks for; "
+        "`kubectl describe nodes` shows what takes the room";
   } else if (status.last_failure && status.phase == api::phase::kRestarting) {
     answer.next = advice(snapshot, *status.last_failure);
   } else {

@@ -38,8 +38,11 @@ def build_images():
 
 
 def helm_install():
-    cluster("helm", "install", "pawl", ROOT / "charts" / "pawl", "-n", "pawl-system", "--create-namespace", "--wait",
-            "--timeout", "120s",
+    helm("install", "--create-namespace")
+
+
+def helm(verb, *options):
+    cluster("helm", verb, "pawl", ROOT / "charts" / "pawl", "-n", "pawl-system", "--wait", "--timeout", "120s", *options,
             "--set", f"image.operator={IMAGES['operator']}", "--set", f"image.launcher={IMAGES['launcher']}",
             "--set", f"image.worker={IMAGES['worker']}",
             "--set", f"interruptions.metadata=http://{host_ip()}:{METADATA_PORT}", timeout=180)

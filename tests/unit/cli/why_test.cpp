@@ -313,6 +313,9 @@ const std::vector<Case> kCases = {
        f.say("Starting", "WaitingForCleanup", "WorkerGroup gpt is left of a deleted job");
      },
      "is left of a deleted job", "passes by itself"},
+    {"there is no room for the whole gang",
+     [](auto& f) { f.say("Starting", "WaitingForRoom", "no room for 4 workers: 3 would fit"); },
+     "3 would fit", "or lower spec.replicas"},
     {"nothing special",
      [](auto& f) { f.say("Starting", "Starting", "attempt 2 starts with 4 workers"); },
      "attempt 2 starts with 4 workers", "`kubectl -n team-a describe tj gpt` shows the events"},
