@@ -185,6 +185,19 @@ TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[
   job.spec.capacity = api::Capacity{.spot = api::SpotUse::kPrefer};
   CHECK_FALSE(controller::Placer::decides_for(job));
   job.spec.capacity = api::Capacity{};
+  CHECK(controller::Placer::decides_for(job));
+  for (
+      const char* spec :
+      {R"({"topologySpreadConstraints":[{"maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}]})",
+       R"({"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a"}]}}})",
+       R"({"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a"}]}}})"}) {
+    job.spec.template_json = R"({"spec":)" + std::string(spec) + "}";
+    CHECK_FALSE(controller::Placer::decides_for(job));
+  }
+  job.spec.template_json =
+      R"({"spec":{"topologySpreadConstraints":[{"whenUnsatisfiable":"ScheduleAnyway"}],)"
+      R"("affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{}]}}}})";
+  CHECK(controller::Placer::decides_for(job));
   job.meta.labels["kueue.x-k8s.io/queue-name"] = "team";
   CHECK_FALSE(controller::Placer::decides_for(job));
 }
