@@ -70,6 +70,7 @@ enum class Mutant {
   kI37VictimBlamed,        // a program whose peer was lost is blamed for its own end
   kI36SignalIgnored,       // workers stay on a machine that is about to go
   kI42SlowStays,           // no rule moves a worker that holds up its gang
+  kI43Unplaced,            // pods are made before their nodes are decided on
   kI38CountsForgotten,     // the launchers' counts are not taken
   kI38RecoveryUncounted,   // a gang with another leader counts no recovery
   kI39RedoneIsNew,         // steps that are made again count as productive

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
@@ -38,6 +39,7 @@ bool waits_for_seats(Pass& pass) {
   const Seating* seating = pass.seen.seating;
   if (seating == nullptr || has_begun(pass) || !may_take_seats(pass)) return false;
   if (has_seats(pass) && !seating->is_void) return false;
+  if (is_mutant(Mutant::kI43Unplaced)) return false;
   if (!has_buildable_template(pass)) return true;
   if (seating->offer) {
     pass.next.placement = *seating->offer;

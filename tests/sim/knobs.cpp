@@ -124,6 +124,8 @@ Knobs draw_knobs(Random& random) {
   if (random.one_in(4)) draw_spot(random, knobs);
   knobs.cut_pair = rate(random, 3);
   knobs.blind_worker = rate(random, 3);
+  // An API server that forgets the decision would be told it for ever.
+  knobs.places = random.one_in(4) && !knobs.prunes;
   return knobs;
 }
 
@@ -154,6 +156,7 @@ std::string Knobs::describe() const {
                      std::to_string(faulty_for.count() / 1000) + " s";
   if (spot_nodes > 0) text += ", " + std::to_string(spot_nodes) + " of them spot";
   if (may_list_stale) text += ", stale lists";
+  if (places) text += ", pods are placed";
   return text;
 }
 

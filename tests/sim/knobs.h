@@ -62,6 +62,7 @@ struct Knobs {
   int cut_pair = 0;          // a minute: two ranks that do not reach each other for a while
   bool is_restless = false;  // one long-lived gang, and machines that come and go
   int hang = 0;              // how often a crash is none: the process neither goes on nor ends
+  bool places = false;       // the operator decides on nodes
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
   Pace pace;

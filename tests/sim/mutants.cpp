@@ -135,6 +135,7 @@ const std::vector<MutantName>& mutants() {
       {Mutant::kI34MemberTakenAway, "I34MemberTakenAway"},
       {Mutant::kI36SignalIgnored, "I36SignalIgnored"},
       {Mutant::kI42SlowStays, "I42SlowStays"},
+      {Mutant::kI43Unplaced, "I43Unplaced"},
       {Mutant::kI40FaultCounts, "I40FaultCounts"},
       {Mutant::kI40NodeForgotten, "I40NodeForgotten"},
       {Mutant::kI41AnchorOnSpot, "I41AnchorOnSpot"},

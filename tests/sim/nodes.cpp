@@ -81,6 +81,23 @@ void Nodes::on_change(Actor, const local::Change& change) {
   }
 }
 
+std::map<std::string, placement::Host> Nodes::hosts() const {
+  std::map<std::string, placement::Host> hosts;
+  for (const auto& node : nodes_) {
+    if (node->is_gone) continue;
+    placement::Host host{.name = node->name,
+                         .allocatable = {{placement::kPods, place_.knobs.pods_per_node}},
+                         .is_ready = node->is_ready};
+    if (node->is_cordoned)
+      host.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
+    if (node->is_spot) host.labels[kSpotLabel] = "spot";
+    if (node->is_spot && place_.knobs.taints_spot)
+      host.taints.push_back({kSpotLabel, "", "NoSchedule"});
+    hosts.insert_or_assign(node->name, std::move(host));
+  }
+  return hosts;
+}
+
 // ---- the scheduler
 
 void Nodes::schedule_soon(milliseconds delay) {
@@ -109,6 +126,7 @@ int dislike(const json& pod, const std::string& node) {
 
 Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>& load) {
   Node* best = nullptr;
+  const std::string wanted = bound_for(pod);
   // A preference is a part of a score.
   const bool is_any_avoided =
       !signals_.empty() || place_.knobs.spot_nodes > 0 ||
@@ -116,6 +134,7 @@ Nodes::Node* Nodes::place_for(const json& pod, const std::map<std::string, int>&
   const bool is_lenient = may_fail && is_any_avoided && place_.engine.random().one_in(4);
   for (const auto& node : nodes_) {
     if (!node->is_ready || node->is_cordoned || !may_run(pod, node->is_spot)) continue;
+    if (!wanted.empty() && node->name != wanted) continue;
     if (node->is_spot && place_.knobs.taints_spot && !tolerates_spot(pod)) continue;
     const auto count = [&](const Node& one) {
       const auto found = load.find(one.name);
@@ -172,6 +191,10 @@ void Nodes::schedule_pending() {
                                 {"reason", "Unschedulable"},
                                 {"message", "0 nodes are available"}};
     if (pod["status"].contains("conditions")) continue;
+    if (!bound_for(pod).empty()) {  // what was decided on is not so: it may be decided on anew
+      const auto facts = facts_of(pod);
+      ++place_.truth.of(facts->job_uid, facts->attempt).disruptions;
+    }
     place_.api.set_status(Actor::kCluster, kPods, name,
                           {{"conditions", json::array({unschedulable})}});
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operator/core/plan.h"
+#include "operator/placement/host.h"
 #include "tests/sim/worker.h"
 
 namespace pawl::sim {
@@ -33,6 +34,7 @@ int dislike(const nlohmann::json& pod, const std::string& node);
 // What a pod's affinity says of a node that is spot, or is not: whether it may be there, and the
 // weights of what it prefers (spot.cpp). Nodes carry Karpenter's label, and may have its taint.
 bool may_run(const nlohmann::json& pod, bool is_spot);
+std::string bound_for(const nlohmann::json& pod);  // the one node that it may run on; "": others
 int liking(const nlohmann::json& pod, bool is_spot);
 bool tolerates_spot(const nlohmann::json& pod);
 inline constexpr const char* kLowOnMemory = "low on memory";  // a kubelet that evicts
@@ -58,7 +60,8 @@ class Nodes final : public ApiObserver {
   enum class Told { kNode, kLaunchers, kBoth };
   void announce_one(milliseconds notice, Told told);
   const core::NodeSignals& signals() const { return signals_; }
-  bool is_announced(const std::string& node) const;  // or was a moment ago
+  std::map<std::string, placement::Host> hosts() const;  // as their objects tell
+  bool is_announced(const std::string& node) const;      // or was a moment ago
   // Spot machines are taken back, several at once or one, with notice or without; others come.
   void reclaim_spot();
   // What runs on a machine fails, and what comes there is not let in, for a while or for good;

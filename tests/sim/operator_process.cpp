@@ -20,6 +20,7 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   options.policy.spot_avoided_first = knobs.spot_avoided;
   options.is_standby = knobs.operators > 1;
   if (knobs.pace.report_seconds > 0) options.policy.report_seconds = knobs.pace.report_seconds;
+  if (knobs.places) options.placement = controller::PlacementOptions{};
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
   return options;
 }
@@ -69,9 +70,48 @@ void OperatorProcess::Process::make_loop() {
     reflectors.push_back(std::make_unique<Reflector>(owner.engine_, link, std::move(options),
                                                      owner.guarded(std::move(events))));
   }
+  if (!owner.knobs_.places) return;
+  kube::InformerOptions options = controller::booking_informer_options();
+  options.field_selector.clear();  // the events leave out what it would
+  reflectors.push_back(
+      std::make_unique<Reflector>(owner.engine_, link, std::move(options),
+                                  owner.guarded(controller::booking_informer_events(inbox))));
+}
+
+void OperatorProcess::Process::see_hosts() {
+  if (!owner.knobs_.places) return;
+  known_hosts.clear();
+  const milliseconds delay = owner.engine_.between(milliseconds{1}, milliseconds{1'000});
+  owner.engine_.after(delay, [owner = &owner, loop = loop.get(), life = owner.lives_] {
+    if (!owner->process_ || owner->lives_ != life || owner->process_->loop.get() != loop) return;
+    owner->look_at_hosts(loop);
+    owner->process_->inbox->post_hosts_listed();
+    owner->wake();
+  });
+}
+
+// Once in a while, and only what is news: as a watch that is late by so much.
+void OperatorProcess::look_at_hosts(const controller::ControllerLoop* loop) {
+  const auto now = hosts();
+  std::map<std::string, placement::Host>& known = process_->known_hosts;
+  for (const auto& [name, host] : now) {
+    const auto before = known.find(name);
+    if (before == known.end() || before->second != host) process_->inbox->post_host(name, host);
+  }
+  for (const auto& [name, host] : known) {
+    if (!now.contains(name)) process_->inbox->post_host(name, std::nullopt);
+  }
+  if (known != now) wake();
+  known = now;
+  engine_.after(engine_.between(milliseconds{100}, milliseconds{1'000}),
+                [this, loop, life = lives_] {
+                  const bool is_there = process_ && lives_ == life && process_->loop.get() == loop;
+                  if (is_there) look_at_hosts(loop);
+                });
 }
 
 void OperatorProcess::Process::see_nodes() {
+  see_hosts();
   if (owner.signals().empty()) return inbox->post_nodes_listed();
   const milliseconds delay = owner.engine_.between(milliseconds{1}, milliseconds{2'000});
   owner.engine_.after(delay, [owner = &owner, life = owner.lives_] {

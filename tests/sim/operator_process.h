@@ -3,6 +3,7 @@
 // operator/controller/operator.cpp turns them. One thread: the event queue's.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ class OperatorProcess {
   // What nodes say now, as its watch of them brings it; another word comes a little later.
   std::function<const core::NodeSignals&()> signals;
   void on_signal(const std::string& node);
+  // Machines as its watch of nodes shows them, a moment later.
+  std::function<std::map<std::string, placement::Host>()> hosts;
 
   // Called with each new link: scenarios put their hooks in here.
   std::function<void(Link&)> on_start;
@@ -49,6 +52,7 @@ class OperatorProcess {
     Process(OperatorProcess& owner, const std::string& identity);
     void make_loop();
     void see_nodes();  // a first list
+    void see_hosts();
     void begin_anew();
 
     OperatorProcess& owner;
@@ -58,9 +62,11 @@ class OperatorProcess {
     std::vector<std::unique_ptr<Reflector>> reflectors;
     std::optional<leader::LeaseMachine> lease;
     std::vector<Result<kube::HttpResponse>> lease_answers;  // taken when it turns
+    std::map<std::string, placement::Host> known_hosts;
     controller::Role role;
     bool is_stopping = false;
   };
+  void look_at_hosts(const controller::ControllerLoop* loop);
   kube::InformerEvents guarded(kube::InformerEvents events);
   void wake();
   void turn();

@@ -86,6 +86,7 @@ class Oracles final : public ApiObserver {
   // oracles_capacity.cpp
   bool is_capacity_seen(const std::string& uid) const;  // by every operator
   void i41_pod_is_where_it_may(const nlohmann::json& pod, const PodFacts& facts);
+  void i43_pod_is_placed(const nlohmann::json& pod, const PodFacts& facts);
   void i41_fallback_is_kept(const api::TrainingJob& job, const std::string& which, int preference);
   void i41_spot_is_avoided_for_a_while(const JobWrite& write);
   void i41_loss_is_counted(const std::string& uid, const std::string& pod);

@@ -3,6 +3,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "operator/controller/placer.h"
 #include "operator/core/failures.h"
 #include "operator/core/plan.h"
 #include "tests/sim/oracles.h"
@@ -41,6 +42,7 @@ void Oracles::on_pod_created(const json& pod) {
   i05_backs_off(pod, *facts);
   i40_pod_avoids_quarantine(pod, *facts);
   i41_pod_is_where_it_may(pod, *facts);
+  i43_pod_is_placed(pod, *facts);
 }
 
 void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
@@ -115,6 +117,20 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
     if (now > *node.until + kOnItsWay && dislike(pod, node.name) > 0)
       fail("I40", which + ": it is avoided though that is over");
   }
+}
+
+// Of those that a gang starts with; who comes in later is the scheduler's.
+void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
+  const auto job = job_of(facts.job_uid);
+  if (!knobs_.places || !job || facts.n > 0 || truth_.jobs[facts.job_uid].was_status_cut) return;
+  if (!is_capacity_seen(facts.job_uid) || !controller::Placer::decides_for(*job)) return;
+  const api::PlacementStatus& placement = job->status.placement;
+  const bool comes_later =
+      placement.attempt == facts.attempt && facts.slot >= workers_of(placement);
+  const std::string node = node_of(placement, facts.attempt, facts.slot);
+  if (!comes_later && (node.empty() || bound_for(pod) != node))
+    fail("I43", "pod " + text_at_pointer(pod, "/metadata/name") + " is made for \"" +
+                    bound_for(pod) + "\", and its status says \"" + node + "\"");
 }
 
 void Oracles::on_pod_deleted(const json& pod) {

@@ -37,6 +37,16 @@ bool may_run(const json& pod, bool is_spot) {
          std::ranges::any_of(*terms, [&](const json& term) { return is_met_by(term, is_spot); });
 }
 
+std::string bound_for(const json& pod) {
+  const json* terms =
+      node_affinity(pod, "requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  if (terms == nullptr) return "";
+  for (const json& field : terms->front().value("matchFields", json::array())) {
+    if (field.at("operator") == "In") return field.at("values").front();
+  }
+  return "";
+}
+
 int liking(const json& pod, bool is_spot) {
   const json* terms = node_affinity(pod, "preferredDuringSchedulingIgnoredDuringExecution");
   if (terms == nullptr) return 0;

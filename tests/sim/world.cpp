@@ -31,6 +31,7 @@ World::World(std::uint64_t seed, Knobs drawn, bool is_recording)
   oracles.is_announced = [this](const std::string& node) { return nodes.is_announced(node); };
   for (OperatorProcess* one : operators()) {
     one->signals = [this]() -> const core::NodeSignals& { return nodes.signals(); };
+    one->hosts = [this] { return nodes.hosts(); };
     one->on_view_back = [this](const std::string& why) { oracles.fail("O3", why); };
     one->on_group = [this, one](const nlohmann::json* group) {
       group == nullptr ? oracles.forget_view(one) : oracles.see_group(one, *group);
