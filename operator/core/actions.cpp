@@ -51,4 +51,9 @@ const char* kind_name(ObjectKind kind) {
 
 std::string describe(const Action& action) { return std::visit(Describe{}, action); }
 
+bool is_creation(const Action& action) {
+  return std::get_if<CreateChild>(&action) != nullptr ||
+         std::get_if<CreateGroup>(&action) != nullptr || std::get_if<CreatePod>(&action) != nullptr;
+}
+
 }  // namespace pawl::core

@@ -110,6 +110,8 @@ struct DeleteOrphan {
 using Action = std::variant<ConfirmGone, ConfirmRecord, PatchStatus, CreateChild, CreateGroup,
                             PatchGroup, CreatePod, DeletePod, DeleteOrphan, DeleteJob, EmitEvent>;
 
+bool is_creation(const Action& action);  // of an object
+
 // "patch TrainingJob status", "create Pod a-1-0-0", for logs and messages.
 std::string describe(const Action& action);
 

@@ -54,7 +54,7 @@ TEST_CASE("placer: pods are created on the nodes that the status names", "[contr
   CHECK(pods == std::map<std::string, int>{{"node-a", 2}, {"node-b", 2}});
 }
 
-TEST_CASE("placer: of two gangs that fit alone one runs, the other follows", "[controller][I43]") {
+TEST_CASE("placer: of two gangs that fit alone one runs, the other follows", "[controller][I43][A44]") {
   Placed world;
   world.cluster.create_job("one", 3, "Custom", 4);
   world.cluster.create_job("two", 3, "Custom", 4);

@@ -19,7 +19,7 @@ core::Seating offer_of(const core::Observed& seen) {
 
 }  // namespace
 
-TEST_CASE("seating: nodes are written before anything of the attempt is made", "[core][I43]") {
+TEST_CASE("seating: nodes are written before anything of the attempt is made", "[core][I43][A44]") {
   World world(3);
   world.seats = offer_of;
   world.is_kubelet_on = false;

@@ -153,7 +153,7 @@ TEST_CASE("placement: a machine where something runs is filled before one where 
   CHECK_FALSE(place(world.topology, world.room, {17, 0}).has_value());
 }
 
-TEST_CASE("placement: as brute force on random trees", "[placement]") {
+TEST_CASE("placement: as brute force on random trees", "[placement][A45]") {
   std::mt19937 random{20261125};  // its numbers are the same everywhere
   const auto below = [&](unsigned count) { return static_cast<int>(random() % count); };
   const int cases = 400;
