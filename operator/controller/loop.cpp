@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 
 // A wall clock that steps is noticed at the latest after this.
 constexpr std::chrono::minutes kWaitMax{10};
+constexpr int kAskedAgainMax = 4;  // in one turn; the next one is at most a few seconds away
 constexpr std::int64_t kReportSecondsMax = 3600;  // of the schema
 
 // A Status object (of a deletion) has no metadata.
@@ -96,25 +97,30 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
   if (may_plan()) {
     fire_timers();
     share_out_reports();
-    if (placer_) hold_seats();
     for (const JobKey& key : std::exchange(gated_, {})) mark(key);
-    while (!queue_.empty() && flights_.size() < options_.runs_max) {
-      const JobKey key = std::move(queue_.front());
-      queue_.pop_front();
-      keyed_[key].is_queued = false;
-      consider(key);
-    }
+    if (placer_) hold_seats();
+    consider_queued();
+    // What was given back by one of them nobody posts.
+    for (int i = 0; placer_ && i < kAskedAgainMax && ask_again(); ++i) consider_queued();
   }
   if (timers_.empty() || !may_plan()) return std::nullopt;
   return timers_.begin()->first;
+}
+
+void ControllerLoop::consider_queued() {
+  while (!queue_.empty() && flights_.size() < options_.runs_max) {
+    const JobKey key = std::move(queue_.front());
+    queue_.pop_front();
+    keyed_[key].is_queued = false;
+    consider(key);
+  }
 }
 
 bool ControllerLoop::may_plan() const {
   return is_leading_ && clock_.steady_now() < lead_until_ && is_synced() && is_caught_up();
 }
 
-// What a leader before has given away is known before anything is; then whoever waits is asked
-// again where something has become free.
+// What a leader before has given away is known before anything is.
 void ControllerLoop::hold_seats() {
   if (!std::exchange(are_seats_held_, true)) {
     for (const JobKey& key : cache_.keys()) {
@@ -122,7 +128,14 @@ void ControllerLoop::hold_seats() {
       if (entry.job) placer_->hold(key, observed(entry, keyed_[key]));
     }
   }
-  for (const JobKey& key : placer_->take_hopeful()) mark(key);
+  ask_again();
+}
+
+// Who waits, where something has become free. False: nobody.
+bool ControllerLoop::ask_again() {
+  const std::vector<JobKey> keys = placer_->take_hopeful();
+  for (const JobKey& key : keys) mark(key);
+  return !keys.empty();
 }
 
 void ControllerLoop::receive(Mail& mail) {

@@ -97,6 +97,8 @@ class ControllerLoop {
   core::Observed observed(const JobEntry& entry, const Keyed& keyed) const;
   core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed);
   void hold_seats();
+  bool ask_again();
+  void consider_queued();
   void start(const JobKey& key, const JobEntry& entry, core::Plan plan);
   void send_ready(std::uint64_t id, Flight& flight);
   void finish(std::uint64_t id);

@@ -56,44 +56,12 @@ void Placer::receive(Mail& mail) {
     is_freed_ = is_freed_ || is_news;
   }
   for (auto& [pod, booking] : mail.bookings) {
-    if (booking) {
-      ledger_.see_pod(pod, std::move(*booking));
-    } else if (ledger_.drop_pod(pod)) {
-      is_freed_ = true;
-    }
+    const bool is_free =
+        booking ? ledger_.see_pod(pod, std::move(*booking)) : ledger_.drop_pod(pod);
+    is_freed_ = is_freed_ || is_free;
   }
   are_hosts_listed_ = are_hosts_listed_ || mail.are_hosts_listed;
   are_bookings_listed_ = are_bookings_listed_ || mail.are_bookings_listed;
-}
-
-namespace {
-
-// Its pods may not be just anywhere beside each other, or beside others: a choice that does not
-// know of that would be refused again and again.
-bool depends_on_other_pods(const json& pod_spec) {
-  constexpr char kRequired[] = "requiredDuringSchedulingIgnoredDuringExecution";
-  const json& affinity = member_of(pod_spec, "affinity");
-  for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
-    const json& terms = member_of(member_of(affinity, kind), kRequired);
-    if (terms.is_array() && !terms.empty()) return true;
-  }
-  return std::ranges::any_of(member_of(pod_spec, "topologySpreadConstraints"), [](const json& one) {
-    return text_at(one, "whenUnsatisfiable") != "ScheduleAnyway";
-  });
-}
-
-}  // namespace
-
-// Which worker is to be on which kind of machine is a matter of the scheduler's preferences.
-bool Placer::decides_for(const api::TrainingJob& job) {
-  const bool is_kueues = job.meta.labels.contains(std::string(api::kKueuePrefix) + "queue-name");
-  const auto& capacity = job.spec.capacity;
-  const bool is_mixed = capacity && capacity->spot != api::SpotUse::kNever;
-  if (is_kueues || is_mixed) return false;
-  const bool has_words = job.spec.template_json.find("podA") != std::string::npos ||
-                         job.spec.template_json.find("topologySpread") != std::string::npos;
-  return !has_words ||
-         !depends_on_other_pods(member_of(parse_json(job.spec.template_json), "spec"));
 }
 
 const placement::Resources& Placer::requests(const api::TrainingJob& job, Held& held) const {

@@ -330,6 +330,8 @@ void run_gang(Pass& pass) {
   if (refusal) say_refusal(pass, *refusal);
   if (refusal && is_mutant(Mutant::kB38RefusalForEver)) return;
   if (refusal && pass.now_exact < refusal->retry_at) {
+    // Who may not make pods keeps no room from others meanwhile.
+    if (pass.pods.current.empty()) pass.next.placement = {};
     if (has_record(pass) && !pass.pods.current.empty()) fill_uids(pass, pass.group->spec, true);
     return pass.wake(refusal->retry_at);
   }

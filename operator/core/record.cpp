@@ -15,6 +15,7 @@ std::string pod_hash(const Pass& pass) {
   TrainingJob job = pass.job;
   job.status.excluded_nodes.clear();  // where a pod may run is no part of what it is
   job.spec.capacity.reset();
+  job.status.placement = {};
   ChildOptions options = pass.policy.children;
   options.metadata.clear();  // nor whom its launcher may ask
   const auto pod = worker_pod_of(job, job.status.attempt, 0, 0, options);

@@ -19,6 +19,14 @@ bool may_take_seats(const Pass& pass) {
   return are_others_gone && (!allowed_at || pass.now_exact >= *allowed_at);
 }
 
+// What the scheduler refuses again and again has a reason that is not seen here.
+bool is_left_to_scheduler(const Pass& pass) {
+  constexpr int kMovesMax = 3;
+  const auto& moves = pass.job.status.restarts.by_cause;
+  const auto found = moves.find(cause::kUnschedulable);
+  return pass.seen.seating == nullptr || (found != moves.end() && found->second >= kMovesMax);
+}
+
 bool has_seats(const Pass& pass) {
   const PlacementStatus& placement = pass.job.status.placement;
   return placement.attempt == pass.job.status.attempt &&
@@ -37,7 +45,7 @@ void say_no_room(Pass& pass, const std::string& obstacle) {
 
 bool waits_for_seats(Pass& pass) {
   const Seating* seating = pass.seen.seating;
-  if (seating == nullptr || has_begun(pass) || !may_take_seats(pass)) return false;
+  if (is_left_to_scheduler(pass) || has_begun(pass) || !may_take_seats(pass)) return false;
   if (has_seats(pass) && !seating->is_void) return false;
   if (is_mutant(Mutant::kI43Unplaced)) return false;
   if (!has_buildable_template(pass)) return true;

@@ -101,9 +101,11 @@ void Ledger::change_pod(const std::string& pod, Change&& change) {
 
 bool Ledger::see_pod(const std::string& pod, Booking booking) {
   const auto found = pods_.find(pod);
+  const Booking* before = found == pods_.end() ? nullptr : found->second.counted();
+  const bool is_freed = before != nullptr && *before != booking;
   if (found != pods_.end() && found->second.seen == booking) return false;
   change_pod(pod, [&](Pod& entry) { entry.seen = std::move(booking); });
-  return true;
+  return is_freed;
 }
 
 bool Ledger::drop_pod(const std::string& pod) {
@@ -138,7 +140,8 @@ bool Ledger::is_overbooked(const std::string& host, const Resources& requests) c
   return std::ranges::any_of(requests, [&](const auto& request) {
     const auto column = columns_.find(request.first);
     const std::vector<std::int64_t>& free = row->second.free;
-    return column != columns_.end() && column->second < free.size() && free[column->second] < 0;
+    return request.second > 0 && column != columns_.end() && column->second < free.size() &&
+           free[column->second] < 0;
   });
 }
 

@@ -124,6 +124,8 @@ void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
   const auto job = job_of(facts.job_uid);
   if (!knobs_.places || !job || facts.n > 0 || truth_.jobs[facts.job_uid].was_status_cut) return;
   if (!is_capacity_seen(facts.job_uid) || !controller::Placer::decides_for(*job)) return;
+  const auto moves = job->status.restarts.by_cause.find(core::cause::kUnschedulable);
+  if (moves != job->status.restarts.by_cause.end() && moves->second >= 3) return;
   const api::PlacementStatus& placement = job->status.placement;
   const bool comes_later =
       placement.attempt == facts.attempt && facts.slot >= workers_of(placement);

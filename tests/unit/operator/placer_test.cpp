@@ -54,7 +54,8 @@ TEST_CASE("placer: pods are created on the nodes that the status names", "[contr
   CHECK(pods == std::map<std::string, int>{{"node-a", 2}, {"node-b", 2}});
 }
 
-TEST_CASE("placer: of two gangs that fit alone one runs, the other follows", "[controller][I43][A44]") {
+TEST_CASE("placer: of two gangs that fit alone one runs, the other follows",
+          "[controller][I43][A44]") {
   Placed world;
   world.cluster.create_job("one", 3, "Custom", 4);
   world.cluster.create_job("two", 3, "Custom", 4);
@@ -185,12 +186,19 @@ TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[
   job.spec.capacity = api::Capacity{.spot = api::SpotUse::kPrefer};
   CHECK_FALSE(controller::Placer::decides_for(job));
   job.spec.capacity = api::Capacity{};
+  job.spec.replicas = 4;
+  job.spec.elastic = api::Elastic{.min_replicas = 2};
+  CHECK_FALSE(controller::Placer::decides_for(job));
+  job.spec.elastic->on_shortage = api::OnShortage::kWait;
   CHECK(controller::Placer::decides_for(job));
   for (
       const char* spec :
       {R"({"topologySpreadConstraints":[{"maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}]})",
        R"({"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a"}]}}})",
-       R"({"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a"}]}}})"}) {
+       R"({"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a"}]}}})",
+       R"({"containers":[{"ports":[{"containerPort":1,"hostPort":29500}]}]})",
+       R"({"hostNetwork":true,"containers":[{"ports":[{"containerPort":1}]}]})",
+       R"({"resourceClaims":[{"name":"gpu"}]})", R"({"nodeName":"node-a"})"}) {
     job.spec.template_json = R"({"spec":)" + std::string(spec) + "}";
     CHECK_FALSE(controller::Placer::decides_for(job));
   }

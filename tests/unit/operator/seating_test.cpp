@@ -150,6 +150,70 @@ TEST_CASE("seating: a pod that is not scheduled where it was to go moves the who
   CHECK(world.condition("Running") == "True");
 }
 
+TEST_CASE("seating: who is moved three times is left to the scheduler", "[core][I43]") {
+  World world(2);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  for (int i = 0; i < 3; ++i) {
+    world.settle();
+    world.pod(0).unschedulable_message = "no such volume";
+    world.pod(0).meta.creation_time = world.now;
+    world.settle(seconds{11});
+    world.finish_terminating();
+  }
+  world.settle(seconds{10});
+  CHECK(world.job.status.attempt == 4);
+  CHECK(world.job.status.placement.attempt == 3);
+  world.pod(0).unschedulable_message = "no such volume";
+  world.pod(0).meta.creation_time = world.now;
+  world.settle(seconds{600});
+  CHECK(world.job.status.attempt == 4);
+  CHECK(core::held_seats(world.observed()).empty());
+}
+
+TEST_CASE("seating: of a job that may not make its pods nothing is held", "[core][I43]") {
+  World world(2);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  while (world.job.status.placement.attempt == 0) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  world.refusal = core::Refusal{.action = "create Pod",
+                                .message = "exceeded quota",
+                                .reason = "Forbidden",
+                                .retry_at = world.now + seconds{5},
+                                .generation = world.job.meta.generation};
+  for (const core::Action& action : world.plan().actions) world.apply(action);
+  CHECK(core::held_seats(world.observed()).empty());
+  world.now += seconds{6};  // it is tried again, with the refusal still in mind
+  world.settle(seconds{10});
+  CHECK(world.pods.size() == 2);
+  CHECK(world.job.status.placement.nodes == std::vector<api::PlacedNode>{{"node-1", 2}});
+}
+
+// Where its pods go is no part of what they are.
+TEST_CASE("seating: a gang that was placed anew replaces a lost member in its attempt",
+          "[core][I43][I33]") {
+  World world = World::training(3);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  for (int slot = 0; slot < 3; ++slot) world.delete_pod(slot);
+  world.settle(seconds{60});
+  REQUIRE(world.group->spec.attempt == 2);  // the record is there before the nodes are
+  REQUIRE(world.job.status.placement.attempt == 0);
+  world.is_kubelet_on = true;
+  world.settle(seconds{120});
+  REQUIRE(world.job.status.placement.attempt == 2);
+  world.group->status.members.clear();
+  world.report(20);
+  world.settle(seconds{10});
+  REQUIRE(world.condition("Running") == "True");
+  world.remove_pod(2);
+  world.settle(seconds{30});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.pod(2).meta.name == "gpt-2-2-1");
+}
+
 TEST_CASE("seating: room is held for pods that are to be made, or wait", "[core][I43]") {
   World world(2);
   world.seats = offer_of;

@@ -44,7 +44,7 @@ TEST_CASE(
   CHECK(units_on(ledger, gpus(2), "a") == 4);
   ledger.promise("team/job-1-0-0", on("a", 4));
   CHECK(units_on(ledger, gpus(2), "a") == 2);
-  CHECK(ledger.see_pod("team/job-1-0-0", on("a", 4)));
+  CHECK_FALSE(ledger.see_pod("team/job-1-0-0", on("a", 4)));
   CHECK_FALSE(ledger.see_pod("team/job-1-0-0", on("a", 4)));
   CHECK(units_on(ledger, gpus(2), "a") == 2);
   CHECK(ledger.drop_pod("team/job-1-0-0"));
@@ -63,13 +63,13 @@ TEST_CASE("ledger: a pod that was bound elsewhere than promised takes what it ta
   ledger.set_host(host("a", 8));
   ledger.set_host(host("b", 8));
   ledger.promise("team/p", on("a", 8));
-  ledger.see_pod("team/p", on("b", 8));
+  CHECK(ledger.see_pod("team/p", on("b", 8)));
   CHECK(units_on(ledger, gpus(8), "a") == 1);
   CHECK(units_on(ledger, gpus(8), "b") == 0);
   CHECK_FALSE(ledger.is_overbooked("b", {{"gpu", 1}}));
   ledger.see_pod("others/q", on("b", 1));
   CHECK(ledger.is_overbooked("b", {{"gpu", 1}}));
-  CHECK_FALSE(ledger.is_overbooked("b", {{"cpu", 1}}));
+  CHECK_FALSE(ledger.is_overbooked("b", {{"cpu", 1}, {"gpu", 0}}));
   CHECK_FALSE(ledger.is_overbooked("c", {{"gpu", 1}}));
 }
 

@@ -1,0 +1,68 @@
+// For which jobs the placer decides: those whose pods it knows all of that matters for their nodes.
+// A choice that does not would be refused again and again.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "common/api/contract.h"
+#include "common/base/json.h"
+#include "operator/controller/placer.h"
+
+namespace pawl::controller {
+namespace {
+
+using nlohmann::json;
+
+// One pod a machine for each.
+bool has_host_ports(const json& pod_spec) {
+  const bool is_on_host = member_of(pod_spec, "hostNetwork") == true;
+  return std::ranges::any_of(member_of(pod_spec, "containers"), [&](const json& container) {
+    return std::ranges::any_of(member_of(container, "ports"), [&](const json& port) {
+      return is_on_host || port.contains("hostPort");
+    });
+  });
+}
+
+// Its pods may not be just anywhere beside each other, or beside others.
+bool depends_on_pods(const json& pod_spec) {
+  constexpr char kRequired[] = "requiredDuringSchedulingIgnoredDuringExecution";
+  const json& affinity = member_of(pod_spec, "affinity");
+  for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
+    const json& terms = member_of(member_of(affinity, kind), kRequired);
+    if (terms.is_array() && !terms.empty()) return true;
+  }
+  return std::ranges::any_of(member_of(pod_spec, "topologySpreadConstraints"), [](const json& one) {
+    return text_at(one, "whenUnsatisfiable") != "ScheduleAnyway";
+  });
+}
+
+bool knows_more(const std::string& template_json) {
+  constexpr std::array kOthers{"nodeName", "resourceClaims", "schedulingGates", "schedulerName"};
+  constexpr std::array kWords{"podAffinity", "podAntiAffinity", "topologySpread", "hostPort",
+                              "hostNetwork"};
+  const auto is_there = [&](const char* word) {
+    return template_json.find(word) != std::string::npos;
+  };
+  if (std::ranges::none_of(kOthers, is_there) && std::ranges::none_of(kWords, is_there))
+    return false;  // as nearly always
+  const json pod_template = parse_json(template_json);
+  const json& spec = member_of(pod_template, "spec");
+  const auto has = [&](const char* key) { return spec.contains(key); };
+  return std::ranges::any_of(kOthers, has) || has_host_ports(spec) || depends_on_pods(spec);
+}
+
+}  // namespace
+
+bool Placer::decides_for(const api::TrainingJob& job) {
+  const bool is_kueues = job.meta.labels.contains(std::string(api::kKueuePrefix) + "queue-name");
+  // Which worker is to be on which kind of machine is a matter of the scheduler's preferences.
+  const auto& capacity = job.spec.capacity;
+  const bool is_mixed = capacity && capacity->spot != api::SpotUse::kNever;
+  // Whoever may begin smaller begins with those that find a place.
+  const auto& elastic = job.spec.elastic;
+  const bool may_be_smaller = elastic && elastic->on_shortage == api::OnShortage::kShrink &&
+                              elastic->min_replicas < job.spec.replicas;
+  return !is_kueues && !is_mixed && !may_be_smaller && !knows_more(job.spec.template_json);
+}
+
+}  // namespace pawl::controller
