@@ -40,11 +40,9 @@ constexpr char kUsage[] =
     "  --spot FILE             by what nodes are known as spot (JSON, as in the chart); default: "
     "none\n"
     "                          is, and spec.capacity of a job says nothing\n"
-    "  --placement LEVELS      decide on the nodes of all pods of a gang before there is one; "
-    "label\n"
-    "                          keys of nodes, coarse to fine, with commas between them, or "
-    "\"nodes\";\n"
-    "                          default: the cluster's scheduler decides\n"
+    "  --placement LEVELS      decide on the nodes of all pods of a gang before there is one;\n"
+    "                          LEVELS: rack=KEY,... coarse to fine, KEY that of the nodes' label,\n"
+    "                          or \"nodes\"; default: the cluster's scheduler decides\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
     "                          default: they ask nobody\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -165,25 +163,11 @@ Result<api::SpotTable> read_spot(const std::string& path) {
   return table;
 }
 
-// Finest last; machines are the finest of all, and need no label.
-Result<std::optional<controller::PlacementOptions>> placement_options(const std::string& levels) {
-  if (levels.empty()) return std::optional<controller::PlacementOptions>{};
-  controller::PlacementOptions options;
-  if (levels == "nodes") return std::optional{options};
-  static const std::regex kLabel(R"(([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)");
-  std::stringstream text(levels);
-  for (std::string level; std::getline(text, level, ',');) {
-    const auto& known = options.levels;
-    const bool is_new = std::find(known.begin(), known.end(), level) == known.end();
-    if (!is_new || !std::regex_match(level, kLabel)) {
-      return fail(Code::kInvalid,
-                  "--placement must be \"nodes\", or label keys with commas between them, each "
-                  "once, not \"" +
-                      levels + "\"");
-    }
-    options.levels.push_back(level);
-  }
-  return std::optional{options};
+Result<std::optional<placement::Levels>> placement_levels(const std::string& text) {
+  if (text.empty()) return std::optional<placement::Levels>{};
+  auto levels = placement::Levels::parse(text);
+  if (!levels) return fail(Code::kInvalid, "--placement " + levels.error().message);
+  return std::optional{std::move(*levels)};
 }
 
 http::Response answer(const controller::Operator& running, const std::string& path) {
@@ -224,7 +208,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   PAWL_TRY(lease, lease_options(flags.lease));
   PAWL_TRY(table, read_signals(flags.signals));
   PAWL_TRY(spot, read_spot(flags.spot));
-  PAWL_TRY(placement, placement_options(flags.placement));
+  PAWL_TRY(levels, placement_levels(flags.placement));
   const kube::TransportOptions calls{.user_agent = std::string("pawl-operator/") + kProgramVersion};
   PAWL_TRY(transport, kube::make_transport(config, clock, calls));
   PAWL_TRY(lease_transport, kube::make_transport(config, clock, calls));
@@ -233,7 +217,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.ns = flags.ns;
   options.lease = lease;
   options.signals = table;
-  options.placement = std::move(placement);
+  options.placement = std::move(levels);
   options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;
   options.children.native_worker_image = flags.worker_image;

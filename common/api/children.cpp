@@ -44,7 +44,11 @@ std::string child_name(const std::string& job_name) { return job_name + "-pawl-w
 std::string child_name(const TrainingJob& job) { return child_name(job.meta.name); }
 
 std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n) {
-  return job.meta.name + "-" + std::to_string(attempt) + "-" + std::to_string(slot) + "-" +
+  return pod_name(job.meta.name, attempt, slot, n);
+}
+
+std::string pod_name(const std::string& job_name, std::int64_t attempt, int slot, int n) {
+  return job_name + "-" + std::to_string(attempt) + "-" + std::to_string(slot) + "-" +
          std::to_string(n);
 }
 

@@ -32,6 +32,7 @@ struct ChildOptions {
 std::string child_name(const std::string& job_name);  // "<job>-pawl-worker"
 std::string child_name(const TrainingJob& job);
 std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int n);
+std::string pod_name(const std::string& job_name, std::int64_t attempt, int slot, int n);
 // "pawl.dev/job-uid=<uid>": selects every pod of the job.
 std::string pod_selector(const TrainingJob& job);
 // Every child's one owner: the job, as its controller.

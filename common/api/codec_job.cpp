@@ -162,6 +162,7 @@ TrainingJobSpec read_job_spec(Fields& fields) {
   fields.read("replicas", spec.replicas);
   fields.child("elastic", [&](Fields& child) { spec.elastic = read_elastic(child); });
   fields.child("capacity", [&](Fields& child) { spec.capacity = read_capacity(child); });
+  fields.child("scheduling", [&](Fields& child) { spec.scheduling = read_scheduling(child); });
   fields.read_auto("processesPerWorker", spec.processes_per_worker);
   fields.read_object_text("template", spec.template_json);
   fields.read("managedBy", spec.managed_by);
@@ -270,6 +271,7 @@ json write_spec(const TrainingJobSpec& spec) {
     object["elastic"] = std::move(elastic);
   }
   if (spec.capacity) object["capacity"] = write_capacity(*spec.capacity);
+  if (spec.scheduling) object["scheduling"] = write_scheduling(*spec.scheduling);
   put(object, "processesPerWorker", spec.processes_per_worker);
   if (!spec.template_json.empty()) {
     object["template"] = parse_json(spec.template_json);

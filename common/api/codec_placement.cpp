@@ -8,19 +8,30 @@ using nlohmann::json;
 void read_placement(Fields& fields, PlacementStatus& placement) {
   fields.read("attempt", placement.attempt);
   fields.read("domain", placement.domain);
+  fields.read("level", placement.level);
   fields.each("nodes", [&](Fields& item) {
     PlacedNode node;
     item.read("name", node.name);
     item.read("workers", node.workers);
     placement.nodes.push_back(std::move(node));
   });
+  fields.each("later", [&](Fields& item) {
+    PlacedPod pod;
+    item.read("slot", pod.slot);
+    item.read("n", pod.n);
+    item.read("node", pod.node);
+    place_later(placement, pod);
+  });
 }
 
 json write_placement(const PlacementStatus& placement) {
   json object = {{"attempt", placement.attempt}, {"nodes", json::array()}};
   put(object, "domain", placement.domain);
+  put(object, "level", placement.level);
   for (const PlacedNode& node : placement.nodes)
     object["nodes"].push_back({{"name", node.name}, {"workers", node.workers}});
+  for (const PlacedPod& pod : placement.later)
+    object["later"].push_back({{"slot", pod.slot}, {"n", pod.n}, {"node", pod.node}});
   return object;
 }
 

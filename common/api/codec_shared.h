@@ -24,6 +24,8 @@ nlohmann::json write_capacity(const Capacity& capacity);
 void read_capacity_status(Fields& fields, CapacityStatus& capacity);
 nlohmann::json write_capacity_status(const CapacityStatus& capacity);
 // status.placement (codec_placement.cpp).
+Scheduling read_scheduling(Fields& fields);
+nlohmann::json write_scheduling(const Scheduling& scheduling);
 void read_placement(Fields& fields, PlacementStatus& placement);
 nlohmann::json write_placement(const PlacementStatus& placement);
 

@@ -15,15 +15,26 @@ struct PlacedNode {
   bool operator==(const PlacedNode&) const = default;
 };
 
+// Of a pod that comes into a gang that has begun: in place of another one, or as it grows.
+struct PlacedPod {
+  int slot = 0, n = 0;
+  std::string node;
+  bool operator==(const PlacedPod&) const = default;
+};
+
 struct PlacementStatus {
   std::int64_t attempt = 0;  // 0: none was ever placed
   std::string domain;        // the smallest that holds them all, "block-a/rack-3"; "": the cluster
-  std::vector<PlacedNode> nodes;  // slots in their order: the first node has the lowest ones
+  std::vector<PlacedNode> nodes;      // slots in their order: the first node has the lowest ones
+  std::string level = {};             // of the domain: "host", or the level's name; "": the cluster
+  std::vector<PlacedPod> later = {};  // by slot; of each the newest pod
   bool operator==(const PlacementStatus&) const = default;
 };
 
-int workers_of(const PlacementStatus& placement);
-// Of the first pod of this slot in this attempt; "": nobody has decided, the scheduler does.
-std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot);
+int workers_of(const PlacementStatus& placement);  // that the attempt begins with
+// Of this pod; "": nobody has decided, the scheduler does.
+std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
+// Notes it in `later`, in place of a pod before it in its slot.
+void place_later(PlacementStatus& placement, const PlacedPod& pod);
 
 }  // namespace pawl::api

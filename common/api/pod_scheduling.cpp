@@ -140,8 +140,8 @@ void place_by_capacity(const TrainingJob& job, int slot, const ChildOptions& opt
   }
 }
 
-void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot, json& pod_spec) {
-  const std::string node = node_of(job.status.placement, attempt, slot);
+void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot, int n, json& pod_spec) {
+  const std::string node = node_of(job.status.placement, attempt, slot, n);
   if (node.empty()) return;
   const json is_node = {
       {"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({node})}};

@@ -29,9 +29,9 @@ bool may_be_on_spot(const TrainingJob& job, int slot);
 // it, so that no pod waits for what is not there. Without spec.capacity, or a table: nothing.
 void place_by_capacity(const TrainingJob& job, int slot, const ChildOptions& options,
                        nlohmann::json& pod_spec);
-// Required beside the user's own terms: the node that was decided on for this slot's first pod in
-// the attempt. Nothing where none was.
-void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot,
+// Required beside the user's own terms: the node that was decided on for this pod. Nothing where
+// none was.
+void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot, int n,
                    nlohmann::json& pod_spec);
 // The job's kueue.x-k8s.io/* labels, and the group of the attempt where one of them names a queue.
 // Kueue's webhook adds its scheduling gate by itself.

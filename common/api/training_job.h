@@ -14,6 +14,7 @@
 #include "common/api/meta.h"
 #include "common/api/placement_status.h"
 #include "common/api/report.h"
+#include "common/api/scheduling.h"
 #include "common/api/tally.h"
 
 namespace pawl::api {
@@ -65,6 +66,7 @@ struct TrainingJobSpec {
   int replicas = 1;
   std::optional<Elastic> elastic;
   std::optional<Capacity> capacity;
+  std::optional<Scheduling> scheduling;
   std::optional<int> processes_per_worker;  // absent = auto, see processes_per_worker()
   std::string template_json;  // PodTemplateSpec as compact JSON, "" if absent (Native only)
   Strategy strategy = Strategy::kInPlace;           // failurePolicy.strategy

@@ -25,6 +25,8 @@ const Resource kRoleBindings{kRbac, "v1", "rolebindings", "RoleBinding"};
 const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 const Resource kNodes{"", "v1", "nodes", "Node", false};
+const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
+                                false};
 const Resource kTrainingJobs{kPawl, "v1alpha1", "trainingjobs", "TrainingJob"};
 const Resource kWorkerGroups{kPawl, "v1alpha1", "workergroups", "WorkerGroup"};
 

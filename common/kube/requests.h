@@ -24,7 +24,7 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPods, kEvents, kServiceAccounts, kServices, kRoles, kRoleBindings,
-    kPodDisruptionBudgets, kLeases, kNodes, kTrainingJobs, kWorkerGroups;
+    kPodDisruptionBudgets, kLeases, kNodes, kPriorityClasses, kTrainingJobs, kWorkerGroups;
 }  // namespace resources
 
 struct ListOptions {

@@ -19,18 +19,25 @@ def set_slots(node, count):
           lambda: get("node", node)["status"]["allocatable"].get(SLOT, "0") == str(count))
 
 
-def start(name, namespace, replicas, slots):
+def start(name, namespace, replicas, slots, scheduling=None):
     manifest = jobs.foreign(name, "localhost/pawl-foreign-musl:e2e", ["/bin/busybox", "sleep", "20"], kind="Custom",
                             replicas=replicas)
     manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {SLOT: str(slots)}}
+    if scheduling:
+        manifest["spec"]["scheduling"] = scheduling
     kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(manifest))
     return Job(name, namespace)
+
+
+def waits(job):
+    return until(f"{job.name} waits for room", lambda: job.status().get("reason") == "WaitingForRoom" and
+                 job.status()["message"], timeout=30)
 
 
 def test_gangs_get_all_their_nodes_or_none(namespace):
     nodes = sorted(node["metadata"]["name"] for node in get("nodes")["items"])
     assert len(nodes) == 2, nodes
-    install.helm("upgrade", "--set", "placement.enabled=true")
+    install.helm("upgrade", "--set", "placement.enabled=true", "--set", "placement.levels={rack=e2e.pawl.dev/rack}")
     try:
         for node in nodes:
             set_slots(node, SLOTS)
@@ -41,20 +48,31 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
             [(nodes[0], 2), (nodes[1], 1)], [(nodes[0], 1), (nodes[1], 2)]), placed
         wanted = [one["name"] for one in placed["nodes"] for _ in range(one["workers"])]
         assert [pod["spec"]["nodeName"] for pod in sorted(first.pods(), key=lambda pod: pod["metadata"]["name"])] == wanted
-        # One of the two workers of the second gang would fit.
-        second = start("second", namespace, 2, 2)
-        message = until("it waits for room", lambda: second.status().get("reason") == "WaitingForRoom" and
-                        second.status()["message"], timeout=30)
-        assert "no room for 2 workers" in message and f"{SLOT} 2" in message, message
+        # One of the three workers of the second gang would fit.
+        second = start("second", namespace, 3, 2)
+        message = waits(second)
+        assert "no room for 3 workers" in message and f"{SLOT} 2" in message, message
         assert "1 would fit, on 1 of 2 nodes" in message, message
         assert not second.pods()
+        # Nodes without the label are racks of their own: none will ever hold three.
+        racked = start("racked", namespace, 3, 2, {"topology": [{"level": "rack"}]})
+        assert "within one rack" in waits(racked)
+        # Younger, and before the other two in line: with it there is no room for the second one.
+        kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10")
+        urgent = start("urgent", namespace, 3, 2, {"priorityClassName": f"urgent-{namespace}"})
+        assert "in line" not in waits(urgent)
+        until("the others are told", lambda: "1 job before it in line" in second.status()["message"], timeout=60)
         first.wait_for("Complete", timeout=90)
+        urgent.wait_for("Complete", timeout=90)
         second.wait_for("Complete", timeout=90)
+        assert urgent.status()["completionTime"] <= second.status()["completionTime"]
         assert second.status()["placement"]["attempt"] == second.status()["attempt"] == 1, second.status()
-        # Where it went depends on which pods of the first one had ended.
-        assert sum(one["workers"] for one in second.status()["placement"]["nodes"]) == 2, second.status()
+        # Where it went depends on which pods of those before it had ended.
+        assert sum(one["workers"] for one in second.status()["placement"]["nodes"]) == 3, second.status()
+        assert racked.status()["reason"] == "WaitingForRoom" and not racked.pods()
         assert "WaitingForRoom" in running.reasons(namespace)
     finally:
+        kubectl("delete", "priorityclass", f"urgent-{namespace}", "--ignore-not-found")
         for node in nodes:
             set_slots(node, 0)
         install.helm("upgrade")

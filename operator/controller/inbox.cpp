@@ -20,64 +20,62 @@ void Inbox::post(Change change) {
   wake();
 }
 
-void Inbox::post_view(Kind kind, const std::string& resource_version) {
+template <typename Note>
+void Inbox::note(Note&& write) {
   const std::lock_guard lock(mutex_);
-  rest_.view[static_cast<std::size_t>(kind)] = resource_version;
+  write(rest_);
   wake();
+}
+
+void Inbox::post_view(Kind kind, const std::string& resource_version) {
+  note([&](Mail& mail) { mail.view[static_cast<std::size_t>(kind)] = resource_version; });
 }
 
 void Inbox::post_synced(Kind kind, const std::string& resource_version) {
-  const std::lock_guard lock(mutex_);
-  rest_.is_synced[static_cast<std::size_t>(kind)] = true;
-  rest_.view[static_cast<std::size_t>(kind)] = resource_version;
-  wake();
+  note([&](Mail& mail) {
+    mail.is_synced[static_cast<std::size_t>(kind)] = true;
+    mail.view[static_cast<std::size_t>(kind)] = resource_version;
+  });
 }
 
 void Inbox::post(Answer answer) {
-  const std::lock_guard lock(mutex_);
-  rest_.answers.push_back(std::move(answer));
-  wake();
+  note([&](Mail& mail) { mail.answers.push_back(std::move(answer)); });
 }
 
 void Inbox::post_signal(const std::string& node, std::optional<core::NodeSignal> signal) {
-  const std::lock_guard lock(mutex_);
-  rest_.signals[node] = std::move(signal);
-  wake();
+  note([&](Mail& mail) { mail.signals[node] = std::move(signal); });
 }
 
 void Inbox::post_nodes_listed() {
-  const std::lock_guard lock(mutex_);
-  rest_.are_nodes_listed = true;
-  wake();
+  note([](Mail& mail) { mail.are_nodes_listed = true; });
 }
 
 void Inbox::post_host(const std::string& node, std::optional<placement::Host> host) {
-  const std::lock_guard lock(mutex_);
-  rest_.hosts[node] = std::move(host);
-  wake();
+  note([&](Mail& mail) { mail.hosts[node] = std::move(host); });
 }
 
 void Inbox::post_hosts_listed() {
-  const std::lock_guard lock(mutex_);
-  rest_.are_hosts_listed = true;
-  wake();
+  note([](Mail& mail) { mail.are_hosts_listed = true; });
 }
 
 void Inbox::post_booking(const std::string& pod, std::optional<placement::Booking> booking) {
-  const std::lock_guard lock(mutex_);
-  rest_.bookings[pod] = std::move(booking);
-  wake();
+  note([&](Mail& mail) { mail.bookings[pod] = std::move(booking); });
 }
 
 void Inbox::post_bookings_listed() {
-  const std::lock_guard lock(mutex_);
-  rest_.are_bookings_listed = true;
-  wake();
+  note([](Mail& mail) { mail.are_bookings_listed = true; });
+}
+
+void Inbox::post_class(const std::string& name, std::optional<PriorityClass> priority) {
+  note([&](Mail& mail) { mail.classes[name] = priority; });
+}
+
+void Inbox::post_classes_listed() {
+  note([](Mail& mail) { mail.are_classes_listed = true; });
 }
 
 void Inbox::nudge() {
-  const std::lock_guard lock(mutex_);
-  wake();
+  note([](const Mail&) {});
 }
 
 void Inbox::stop() {

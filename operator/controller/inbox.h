@@ -54,6 +54,13 @@ struct Answer {
   Result<Reply> result = Reply{};
 };
 
+// A PriorityClass: of two gangs that wait the one with the higher value goes first.
+struct PriorityClass {
+  std::int64_t value = 0;
+  bool is_default = false;  // of those that name none
+  bool operator==(const PriorityClass&) const = default;
+};
+
 struct Mail {
   std::vector<Change> changes;           // by kind, namespace, name
   std::array<std::string, kKinds> view;  // how far each view has come: a resourceVersion, or ""
@@ -64,7 +71,8 @@ struct Mail {
   // Where Pawl decides on nodes: all machines, and what all bound pods take, "namespace/name".
   std::map<std::string, std::optional<placement::Host>> hosts;
   std::map<std::string, std::optional<placement::Booking>> bookings;
-  bool are_hosts_listed = false, are_bookings_listed = false;
+  std::map<std::string, std::optional<PriorityClass>> classes;  // by name
+  bool are_hosts_listed = false, are_bookings_listed = false, are_classes_listed = false;
 };
 
 class Inbox {
@@ -80,6 +88,8 @@ class Inbox {
   void post_hosts_listed();
   void post_booking(const std::string& pod, std::optional<placement::Booking> booking);
   void post_bookings_listed();
+  void post_class(const std::string& name, std::optional<PriorityClass> priority);
+  void post_classes_listed();
   void nudge();  // wakes the owner for what is not mail
   void stop();   // wakes the owner for good
 
@@ -88,6 +98,8 @@ class Inbox {
   bool wait(std::chrono::milliseconds time_max);
 
  private:
+  template <typename Note>
+  void note(Note&& write);  // into rest_, and wakes the owner
   void wake();
   std::mutex mutex_;
   std::condition_variable posted_;

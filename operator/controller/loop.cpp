@@ -16,7 +16,12 @@ using std::chrono::milliseconds;
 
 // A wall clock that steps is noticed at the latest after this.
 constexpr std::chrono::minutes kWaitMax{10};
-constexpr int kAskedAgainMax = 4;  // in one turn; the next one is at most a few seconds away
+constexpr char kPlacementOff[] =
+    "here the scheduler decides on nodes (the chart's placement.enabled is not set)";
+constexpr int kRoundsMax = 4;  // in one turn; the next one is at most a few seconds away
+// Of who waits for room these get news of it now and then; of a place farther back little is to be
+// told that matters, and each telling is a write.
+constexpr int kFrontMax = 64;
 constexpr std::int64_t kReportSecondsMax = 3600;  // of the schema
 
 // A Status object (of a deletion) has no metadata.
@@ -100,8 +105,7 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
     for (const JobKey& key : std::exchange(gated_, {})) mark(key);
     if (placer_) hold_seats();
     consider_queued();
-    // What was given back by one of them nobody posts.
-    for (int i = 0; placer_ && i < kAskedAgainMax && ask_again(); ++i) consider_queued();
+    for (int i = 0; placer_ && i < kRoundsMax && decide_on_room(); ++i) consider_queued();
   }
   if (timers_.empty() || !may_plan()) return std::nullopt;
   return timers_.begin()->first;
@@ -122,18 +126,16 @@ bool ControllerLoop::may_plan() const {
 
 // What a leader before has given away is known before anything is.
 void ControllerLoop::hold_seats() {
-  if (!std::exchange(are_seats_held_, true)) {
-    for (const JobKey& key : cache_.keys()) {
-      const JobEntry& entry = *cache_.find(key);
-      if (entry.job) placer_->hold(key, observed(entry, keyed_[key]));
-    }
+  if (std::exchange(are_seats_held_, true)) return;
+  for (const JobKey& key : cache_.keys()) {
+    const JobEntry& entry = *cache_.find(key);
+    if (entry.job) placer_->hold(key, observed(entry, keyed_[key]));
   }
-  ask_again();
 }
 
-// Who waits, where something has become free. False: nobody.
-bool ControllerLoop::ask_again() {
-  const std::vector<JobKey> keys = placer_->take_hopeful();
+// False: it is news for nobody.
+bool ControllerLoop::decide_on_room() {
+  const std::vector<JobKey> keys = placer_->decide();
   for (const JobKey& key : keys) mark(key);
   return !keys.empty();
 }
@@ -250,20 +252,35 @@ core::Observed ControllerLoop::observed(const JobEntry& entry, const Keyed& keye
 }
 
 core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed) {
-  core::Plan plan = core::plan_orphans(orphans_of(key, entry));
-  if (!plan.actions.empty() || !entry.job) return plan;
+  core::Plan orphans = core::plan_orphans(orphans_of(key, entry));
+  if (!orphans.actions.empty() || !entry.job) return orphans;
   core::Observed seen = observed(entry, keyed);
   if (placer_) placer_->hold(key, seen);
-  core::Seating seating;
   const TimePoint now = clock_.now();
-  if (placer_ && Placer::decides_for(*entry.job)) {
-    seating.is_void = placer_->is_void(seen, now);
+  const std::string left_out = placer_ ? Placer::left_out(*entry.job) : kPlacementOff;
+  core::Seating seating;
+  if (left_out.empty()) {
+    seating.is_void = placer_->is_void(key, seen, now);
     seen.seating = &seating;
+  } else if (!policy_.children.is_local) {  // where all is on one machine, nothing is far
+    seating.defect = Placer::defect_of(*entry.job, left_out);
+    if (!seating.defect.empty()) seen.seating = &seating;
   }
-  plan = core::plan(seen, policy_, now);
-  if (!plan.asks_for_seats) return plan;
+  core::Plan plan = core::plan(seen, policy_, now);
+  if (!placer_) return plan;
+  if (!plan.asks_for_seats) {
+    placer_->leave(key);
+    return plan;
+  }
+  const auto answer = placer_->take_answer(key, *entry.job);
+  if (!answer) {
+    placer_->ask(key, seen, plan, now);
+    return plan;
+  }
+  if (!answer->seating.obstacle.empty() && answer->ahead < kFrontMax)
+    wake_at(key, clock_.steady_now() + policy_.message_every);
   const bool is_void = seating.is_void;
-  seating = placer_->seat(key, *entry.job, now);
+  seating = answer->seating;
   seating.is_void = is_void;
   return core::plan(seen, policy_, now);
 }

@@ -33,7 +33,7 @@ struct LoopOptions {
   bool is_standby = false;    // takes in what is posted and plans nothing until lead()
   // Of all running gangs together: their reports, and the job statuses that follow from those.
   int writes_per_second_max = 30;
-  std::optional<PlacementOptions> placement;  // nothing: the cluster's scheduler decides on nodes
+  std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
 };
 
 using Views = std::array<std::string, kKinds>;  // resourceVersions
@@ -97,7 +97,7 @@ class ControllerLoop {
   core::Observed observed(const JobEntry& entry, const Keyed& keyed) const;
   core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed);
   void hold_seats();
-  bool ask_again();
+  bool decide_on_room();
   void consider_queued();
   void start(const JobKey& key, const JobEntry& entry, core::Plan plan);
   void send_ready(std::uint64_t id, Flight& flight);

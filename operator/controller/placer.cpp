@@ -16,6 +16,12 @@ using nlohmann::json;
 
 std::string ledger_key(const JobKey& key, const std::string& pod) { return key.ns + "/" + pod; }
 
+std::string id_of(const JobKey& key) { return key.ns + "/" + key.name; }
+JobKey key_of(const std::string& id) {
+  const auto slash = id.find('/');
+  return {id.substr(0, slash), id.substr(slash + 1)};
+}
+
 // As a user would write it: thousandths of processors, and bytes in the largest unit without rest.
 std::string text_of(const std::string& resource, std::int64_t quantity) {
   if (resource == placement::kCpu) {
@@ -47,8 +53,12 @@ std::string counted(int count, const char* what) {
 
 }  // namespace
 
-Placer::Placer(const PlacementOptions& options, api::ChildOptions children)
-    : children_(std::move(children)), ledger_(options.levels) {}
+Placer::Placer(const placement::Levels& levels, api::ChildOptions children)
+    : levels_(levels), children_(std::move(children)), ledger_(levels.labels()) {}
+
+bool Placer::is_listed() const {
+  return are_hosts_listed_ && are_bookings_listed_ && are_classes_listed_;
+}
 
 void Placer::receive(Mail& mail) {
   for (auto& [name, host] : mail.hosts) {
@@ -60,9 +70,20 @@ void Placer::receive(Mail& mail) {
         booking ? ledger_.see_pod(pod, std::move(*booking)) : ledger_.drop_pod(pod);
     is_freed_ = is_freed_ || is_free;
   }
+  for (const auto& [name, priority] : mail.classes) {
+    if (priority) {
+      classes_[name] = *priority;
+    } else {
+      classes_.erase(name);
+    }
+    has_new_classes_ = true;
+  }
   are_hosts_listed_ = are_hosts_listed_ || mail.are_hosts_listed;
   are_bookings_listed_ = are_bookings_listed_ || mail.are_bookings_listed;
+  are_classes_listed_ = are_classes_listed_ || mail.are_classes_listed;
 }
+
+// ---- what is kept for a job
 
 const placement::Resources& Placer::requests(const api::TrainingJob& job, Held& held) const {
   if (held.generation != job.meta.generation) {
@@ -89,6 +110,8 @@ void Placer::promise(const JobKey& key, const std::vector<core::HeldSeat>& seats
 }
 
 void Placer::hold(const JobKey& key, const core::Observed& seen) {
+  const auto asked = asked_.find(key);
+  if (asked != asked_.end() && !asked->second.offered.empty()) return;  // in no view yet
   Held& held = held_[key];
   const std::vector<core::HeldSeat> seats = core::held_seats(seen);
   if (!seats.empty()) requests(*seen.job, held);
@@ -96,113 +119,253 @@ void Placer::hold(const JobKey& key, const core::Observed& seen) {
   if (held.pods.empty()) held_.erase(key);
 }
 
-void Placer::release(const JobKey& key) {
-  waiting_.erase(key);
+void Placer::let_go(const JobKey& key) {
   const auto found = held_.find(key);
   if (found == held_.end()) return;
   promise(key, {}, found->second);
   held_.erase(found);
 }
 
-// Machines that are only to be avoided count as full, as long as there is room without them.
-std::optional<placement::Placement> Placer::place(const api::TrainingJob& job,
-                                                  const placement::Shape& shape, TimePoint now) {
-  const placement::Ask ask{.units = job.spec.replicas};
-  const placement::Topology& topology = ledger_.topology();
-  const placement::Room& room = ledger_.room(shape);
-  std::set<std::string> avoided;
-  for (const api::ExcludedNode& node : job.status.excluded_nodes) {
-    const bool is_over = node.until && node.cause != api::kCauseInterrupted && now >= *node.until;
-    if (api::is_only_avoided(node) && !is_over) avoided.insert(node.name);
-  }
-  if (!avoided.empty()) {
-    placement::Room others = room;
-    for (int host = 0; host < topology.hosts(); ++host) {
-      if (avoided.contains(topology.host(host))) others.units[static_cast<std::size_t>(host)] = 0;
-    }
-    if (auto placed = placement::place(topology, others, ask)) return placed;
-  }
-  return placement::place(topology, room, ask);
+void Placer::release(const JobKey& key) {
+  leave(key);
+  let_go(key);
 }
 
-api::PlacementStatus Placer::status_of(const placement::Placement& placed, std::int64_t attempt) {
-  const placement::Topology& topology = ledger_.topology();
-  api::PlacementStatus status{.attempt = attempt};
-  for (const placement::Share& share : placed.shares)
-    status.nodes.push_back({topology.host(share.host), share.units});
-  for (const placement::Domain& domain : topology.domains(placed.depth)) {
-    const int first = placed.shares.front().host;
-    if (domain.first_host <= first && first < domain.end_host) status.domain = domain.path;
-  }
-  return status;
-}
-
-std::string Placer::obstacle(const api::TrainingJob& job, const placement::Shape& shape) {
-  const placement::Room& room = ledger_.room(shape);
-  int fit = 0, nodes = 0;
-  for (const int units : room.units) {
-    fit += units;
-    nodes += units > 0 ? 1 : 0;
-  }
-  const std::string each = text_of(shape.requests);
-  return "no room for " + counted(job.spec.replicas, "worker") +
-         (each.empty() ? "" : " of " + each + " each") + ": " + std::to_string(fit) +
-         " would fit, on " + std::to_string(nodes) + " of " +
-         counted(static_cast<int>(room.units.size()), "node") +
-         "; it starts when pods end or nodes are added";
-}
-
-// Of a job whose template makes pods; of another size it may have been placed already.
-placement::Demands Placer::demands(const api::TrainingJob& job, TimePoint now) const {
-  api::ChildOptions children = children_;
-  children.now = now;
-  api::TrainingJob unplaced = job;
-  unplaced.status.placement = {};
-  const auto pod = api::worker_pod_of(unplaced, job.status.attempt, 0, 0, children);
-  return pod ? placement::Demands::of(member_of(*pod, "spec")) : placement::Demands{};
-}
-
-bool Placer::is_void(const core::Observed& seen, TimePoint now) {
+bool Placer::is_void(const JobKey& key, const core::Observed& seen, TimePoint now) {
   const api::PlacementStatus& placement = seen.job->status.placement;
   const bool is_of_now = placement.attempt == seen.job->status.attempt;
   if (!is_of_now || placement.nodes.empty() || !seen.pods.empty()) return false;
-  const placement::Demands wanted = demands(*seen.job, now);
-  Held unheld;
-  const placement::Resources& each = requests(*seen.job, unheld);
+  const auto asked = asked_.find(key);
+  if (asked != asked_.end() && asked->second.wanted.empty()) return true;  // given back since
+  const auto pod = pod_of(*seen.job, now);
+  if (!pod) return false;
+  const placement::Demands wanted = placement::Demands::of(member_of(*pod, "spec"));
+  const placement::Resources each = placement::requests_of(*pod);
   return std::ranges::any_of(placement.nodes, [&](const api::PlacedNode& node) {
     const placement::Host* host = ledger_.find(node.name);
     return host == nullptr || !wanted.allow(*host) || ledger_.is_overbooked(node.name, each);
   });
 }
 
-core::Seating Placer::seat(const JobKey& key, const api::TrainingJob& job, TimePoint now) {
-  Held& held = held_[key];
-  promise(key, {}, held);  // an offer that nobody took
-  const placement::Shape shape{requests(job, held), demands(job, now)};
-  const auto placed = place(job, shape, now);
-  if (!placed) {
-    waiting_[key] = job.meta.creation_time.value_or(TimePoint{});
-    held_.erase(key);
-    return {.obstacle = obstacle(job, shape)};
-  }
-  waiting_.erase(key);
-  core::Seating seating{.offer = status_of(*placed, job.status.attempt)};
-  std::vector<core::HeldSeat> seats;
-  for (int slot = 0; slot < job.spec.replicas; ++slot) {
-    seats.push_back({api::pod_name(job, job.status.attempt, slot, 0),
-                     api::node_of(*seating.offer, job.status.attempt, slot)});
-  }
-  promise(key, seats, held);
-  return seating;
+// ---- who asks for what
+
+// As if it had no nodes yet: it may have had some.
+Result<json> Placer::pod_of(const api::TrainingJob& job, TimePoint now) const {
+  api::ChildOptions children = children_;
+  children.now = now;
+  api::TrainingJob unplaced = job;
+  unplaced.status.placement = {};
+  return api::worker_pod_of(unplaced, job.status.attempt, 0, 0, children);
 }
 
-std::vector<JobKey> Placer::take_hopeful() {
-  if (!std::exchange(is_freed_, false)) return {};
-  std::vector<Waiting> sorted;
-  for (const auto& [key, since] : std::exchange(waiting_, {})) sorted.push_back({since, key});
-  std::ranges::sort(sorted);
-  std::vector<JobKey> keys;
-  for (Waiting& waiting : sorted) keys.push_back(std::move(waiting.key));
+Result<std::int64_t> Placer::priority_of(const api::TrainingJob& job, const json& pod) const {
+  const std::string own = job.spec.scheduling ? job.spec.scheduling->priority_class_name : "";
+  const std::string name = own.empty() ? text_at(member_of(pod, "spec"), "priorityClassName") : own;
+  const auto found = name.empty()
+                         ? std::ranges::find_if(
+                               classes_, [](const auto& entry) { return entry.second.is_default; })
+                         : classes_.find(name);
+  if (found != classes_.end()) return found->second.value;
+  if (own.empty()) return 0;  // of the template's the API server says what is wrong with it
+  return fail(Code::kInvalid, "spec.scheduling.priorityClassName: there is no PriorityClass \"" +
+                                  own + "\": create it, or name another one");
+}
+
+Result<int> Placer::required_depth(const api::TrainingJob& job) const {
+  const std::string level =
+      job.spec.scheduling ? level_of(*job.spec.scheduling, api::TopologyMode::kRequired) : "";
+  if (level.empty()) return 0;
+  if (const auto depth = levels_.depth_of(level)) return *depth;
+  std::string known = placement::kHostLevel;
+  for (int depth = levels_.host_depth() - 1; depth > 0; --depth)
+    known += ", " + levels_.name_at(depth);
+  return fail(Code::kInvalid, "spec.scheduling.topology: this cluster has no level \"" + level +
+                                  "\" (it has " + known +
+                                  "): name one of these, or have the level added to "
+                                  "placement.levels of the chart");
+}
+
+// What is wrong with its place in line does not hold up a gang that has begun.
+Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJob& job,
+                                        bool is_underway, TimePoint now) const {
+  PAWL_TRY(pod, pod_of(job, now));
+  const auto priority = priority_of(job, pod);
+  if (!priority && !is_underway) return tl::make_unexpected(priority.error());
+  const auto depth = required_depth(job);
+  if (!depth && !is_underway) return tl::make_unexpected(depth.error());
+  admission::Gang gang{
+      .id = id_of(key),
+      .is_underway = is_underway,
+      .priority = priority.value_or(0),
+      .since = job.meta.creation_time.value_or(TimePoint{}),
+      .shape = {placement::requests_of(pod), placement::Demands::of(member_of(pod, "spec"))},
+      .ask = {.units = job.spec.replicas, .required_depth = depth.value_or(0)}};
+  for (const api::ExcludedNode& node : job.status.excluded_nodes) {
+    const bool is_over = node.until && node.cause != api::kCauseInterrupted && now >= *node.until;
+    if (api::is_only_avoided(node) && !is_over) gang.avoided.insert(node.name);
+  }
+  return gang;
+}
+
+void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan& plan,
+                 TimePoint now) {
+  const api::TrainingJob& job = *seen.job;
+  if (plan.seats_wanted.empty()) let_go(key);  // what it has cannot be used
+  Asked& asked = asked_[key];
+  asked = {.attempt = job.status.attempt,
+           .generation = job.meta.generation,
+           .replicas = job.spec.replicas,
+           .wanted = plan.seats_wanted};
+  auto gang = gang_of(key, job, !asked.wanted.empty(), now);
+  if (gang && gang->is_underway) {
+    gang->ask.units = static_cast<int>(asked.wanted.size());
+    for (const api::PodView* pod : seen.pods) {
+      if (!pod->node.empty() && !core::is_terminal(*pod) && !core::is_terminating(*pod))
+        gang->beside.push_back(pod->node);
+    }
+  }
+  if (gang) {
+    line_.join(std::move(*gang));
+  } else {
+    line_.leave(id_of(key));
+    asked.answer = Answer{{.defect = gang.error().message}};
+    answered_.push_back(key);
+  }
+}
+
+void Placer::leave(const JobKey& key) {
+  const auto found = asked_.find(key);
+  if (found == asked_.end()) return;
+  const std::vector<std::string> offered = std::move(found->second.offered);
+  asked_.erase(found);
+  line_.leave(id_of(key));
+  if (offered.empty()) return;
+  Held& held = held_[key];
+  for (const std::string& pod : offered) {
+    ledger_.withdraw(pod);
+    std::erase(held.pods, pod);
+    is_freed_ = true;
+  }
+  if (held.pods.empty()) held_.erase(key);
+}
+
+std::optional<Placer::Answer> Placer::take_answer(const JobKey& key, const api::TrainingJob& job) {
+  const auto found = asked_.find(key);
+  if (found == asked_.end() || !found->second.answer) return std::nullopt;
+  const Asked& asked = found->second;
+  if (asked.attempt != job.status.attempt || asked.generation != job.meta.generation) {
+    leave(key);
+    return std::nullopt;
+  }
+  auto answer = std::exchange(found->second.answer, std::nullopt);
+  if (!asked.offered.empty()) asked_.erase(found);
+  return answer;
+}
+
+// ---- who gets what
+
+void Placer::book(const admission::Gang& gang, const placement::Placement& placed) {
+  const JobKey key = key_of(gang.id);
+  Asked& asked = asked_.at(key);
+  std::vector<api::PlacedPod> pods = asked.wanted;
+  for (int slot = 0; asked.wanted.empty() && slot < gang.ask.units; ++slot)
+    pods.push_back({slot, 0, ""});
+  auto next = pods.begin();
+  for (const placement::Share& share : placed.shares) {
+    for (int i = 0; i < share.units; ++i, ++next) next->node = ledger_.topology().host(share.host);
+  }
+  Held& held = held_[key];
+  held.requests = gang.shape.requests;
+  held.generation = asked.generation;
+  for (const api::PlacedPod& pod : pods) {
+    const std::string name =
+        ledger_key(key, api::pod_name(key.name, asked.attempt, pod.slot, pod.n));
+    ledger_.promise(name, {pod.node, held.requests, false});
+    held.pods.push_back(name);
+    asked.offered.push_back(name);
+  }
+  asked.answer = Answer{};
+  if (asked.wanted.empty()) {
+    asked.answer->seating.offer = status_of(placed, asked.attempt);
+  } else {
+    asked.answer->seating.later = std::move(pods);
+  }
+}
+
+api::PlacementStatus Placer::status_of(const placement::Placement& placed, std::int64_t attempt) {
+  const placement::Topology& topology = ledger_.topology();
+  api::PlacementStatus status{.attempt = attempt, .level = levels_.name_at(placed.depth)};
+  for (const placement::Share& share : placed.shares)
+    status.nodes.push_back({topology.host(share.host), share.units});
+  status.domain = placement::domain_of(topology, placed.depth, placed.shares.front().host).path;
+  return status;
+}
+
+// Within which domains it has to be, and what the best of them has.
+std::string Placer::nearness(const admission::Gang& gang) {
+  const placement::Topology& topology = ledger_.topology();
+  const placement::Room& room = ledger_.room(gang.shape);
+  const placement::Ask ask = admission::ask_of(ledger_, gang);
+  const int depth = ask.required_depth;
+  if (depth == 0) return ": ";
+  const std::string level = levels_.name_at(depth);
+  if (ask.beside.empty()) {
+    const auto most = placement::largest(topology, room, depth);
+    const std::string best = most.domain == nullptr ? "" : level + " " + most.domain->path;
+    return " within one " + level + ": " +
+           (best.empty() ? "" : best + " would hold " + std::to_string(most.units) + ", in all ");
+  }
+  const placement::Domain& domain = placement::domain_of(topology, depth, ask.beside.front());
+  int units = 0;
+  for (int host = domain.first_host; host < domain.end_host; ++host)
+    units += room.units[static_cast<std::size_t>(host)];
+  return " within " + level + " " + domain.path + ", where the others are: it would hold " +
+         std::to_string(units) + ", in all ";
+}
+
+std::string Placer::obstacle(const admission::Gang& gang, int ahead) {
+  const placement::Room& room = ledger_.room(gang.shape);
+  int fit = 0, nodes = 0;
+  for (const int units : room.units) {
+    fit += units;
+    nodes += units > 0 ? 1 : 0;
+  }
+  const std::string each = text_of(gang.shape.requests);
+  std::string text = "no room for " + counted(gang.ask.units, "worker") +
+                     (each.empty() ? "" : " of " + each + " each") + nearness(gang) +
+                     std::to_string(fit) + " would fit, on " + std::to_string(nodes) + " of " +
+                     counted(static_cast<int>(room.units.size()), "node");
+  if (ahead > 0) text += "; " + counted(ahead, "job") + " before it in line";
+  return text + "; it starts when pods end or nodes are added";
+}
+
+Placer::Answer Placer::refusal(const admission::Gang& gang, int ahead, int replicas) {
+  Answer answer{{.obstacle = obstacle(gang, ahead)}, ahead};
+  const int depth = gang.ask.required_depth;
+  if (gang.is_underway && depth > 0) {
+    const auto most = placement::largest(ledger_.topology(), ledger_.room(gang.shape), depth);
+    answer.seating.is_room_elsewhere = most.units >= replicas;
+  }
+  return answer;
+}
+
+std::vector<JobKey> Placer::decide() {
+  std::vector<JobKey> keys = std::exchange(answered_, {});
+  if (std::exchange(has_new_classes_, false)) {
+    for (const auto& [key, asked] : asked_) {
+      if (asked.offered.empty()) keys.push_back(key);
+    }
+  }
+  const auto verdicts =
+      line_.round(ledger_, std::exchange(is_freed_, false),
+                  [this](const auto& gang, const auto& placed) { book(gang, placed); });
+  for (const admission::Verdict& verdict : verdicts) {
+    const JobKey key = key_of(verdict.id);
+    keys.push_back(key);
+    Asked& asked = asked_.at(key);
+    if (!verdict.placement)
+      asked.answer = refusal(*line_.find(verdict.id), verdict.ahead, asked.replicas);
+  }
   return keys;
 }
 

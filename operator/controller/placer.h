@@ -1,47 +1,59 @@
 // The one place that gives room away: what is free (operator/placement), what is kept for which
-// job, and who waits. Each answer is booked before the next question, so that no room is given
-// twice. Owner thread of the controller only; the simulator's too.
+// job, and who waits (operator/admission). What is given is booked before the next job is looked
+// at, so that no room is given twice. Owner thread of the controller only; the simulator's too.
 //
 //  1. A job's view says what its status keeps: hold(), before anything is decided on that view; of
 //     all jobs before the first decision of all.
-//  2. seat() answers with nodes, which stay booked until the next hold() of this job: not before
-//     their write is in its view, or failed. What is not known of (the answer was lost) is offered
-//     anew in the same call as it is held.
-//  3. Who got none waits, and is asked again when something has become free, the oldest first.
+//  2. Who needs nodes asks. When all that is due was looked at, decide() goes through the line of
+//     those that have asked; each job takes its answer when it is looked at again.
+//  3. Nodes that were given stay booked until the next hold() of this job after it has taken them:
+//     not before their write is in its view, or failed.
+//  4. Who got none stays in line, and is tried again when something has become free.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "operator/admission/line.h"
 #include "operator/controller/cache.h"
 #include "operator/core/plan.h"
-#include "operator/placement/ledger.h"
+#include "operator/placement/levels.h"
 
 namespace pawl::controller {
 
-struct PlacementOptions {
-  std::vector<std::string> levels;  // label keys of nodes, coarse to fine; empty: nodes only
-};
-
 class Placer {
  public:
-  Placer(const PlacementOptions& options, api::ChildOptions children);
+  struct Answer {
+    core::Seating seating;
+    int ahead = 0;  // jobs before it in line
+  };
+
+  Placer(const placement::Levels& levels, api::ChildOptions children);
 
   void receive(Mail& mail);
-  bool is_listed() const { return are_hosts_listed_ && are_bookings_listed_; }
+  bool is_listed() const;
 
-  // False: the scheduler, or Kueue, decides on its nodes.
-  static bool decides_for(const api::TrainingJob& job);
+  // Why somebody else decides on the job's nodes: half a sentence; "": Pawl does.
+  static std::string left_out(const api::TrainingJob& job);
+  // What the job asks for and nobody here does, as `why` says: a sentence, or "".
+  static std::string defect_of(const api::TrainingJob& job, const std::string& why);
   void hold(const JobKey& key, const core::Observed& seen);
   void release(const JobKey& key);  // of a job that is gone
   // Of nodes that are written, and have no pods of it yet: one is gone, takes none of its pods any
-  // more, or has been taken by others.
-  bool is_void(const core::Observed& seen, TimePoint now);
-  core::Seating seat(const JobKey& key, const api::TrainingJob& job, TimePoint now);
-  // Those that were told that there is no room, if there may be now.
-  std::vector<JobKey> take_hopeful();
+  // more, or has been taken by others; or others were asked for.
+  bool is_void(const JobKey& key, const core::Observed& seen, TimePoint now);
+  // What the plan wants: nodes for the whole gang, or for pods that come into one that has begun.
+  void ask(const JobKey& key, const core::Observed& seen, const core::Plan& plan, TimePoint now);
+  // Asks no more: what it was given, and has not taken, is free.
+  void leave(const JobKey& key);
+  // Nothing: it has to ask first, or to wait for decide().
+  std::optional<Answer> take_answer(const JobKey& key, const api::TrainingJob& job);
+  // Who is to be looked at again: it has an answer, or has to ask anew.
+  std::vector<JobKey> decide();
 
  private:
   struct Held {
@@ -50,24 +62,37 @@ class Placer {
     std::int64_t generation = -1;
     placement::Resources requests;
   };
-  struct Waiting {
-    TimePoint since;
-    JobKey key;
-    auto operator<=>(const Waiting&) const = default;
+  struct Asked {  // of which job, while it is in line or has an answer
+    std::int64_t attempt = 0, generation = 0;
+    int replicas = 0;
+    std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
+    std::optional<Answer> answer = std::nullopt;
+    std::vector<std::string> offered = {};  // pods that the answer has nodes for
   };
   void promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held);
   const placement::Resources& requests(const api::TrainingJob& job, Held& held) const;
-  std::optional<placement::Placement> place(const api::TrainingJob& job,
-                                            const placement::Shape& shape, TimePoint now);
-  placement::Demands demands(const api::TrainingJob& job, TimePoint now) const;
-  std::string obstacle(const api::TrainingJob& job, const placement::Shape& shape);
+  void let_go(const JobKey& key);
+  Result<nlohmann::json> pod_of(const api::TrainingJob& job, TimePoint now) const;
+  Result<admission::Gang> gang_of(const JobKey& key, const api::TrainingJob& job, bool is_underway,
+                                  TimePoint now) const;
+  Result<std::int64_t> priority_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
+  Result<int> required_depth(const api::TrainingJob& job) const;
+  void book(const admission::Gang& gang, const placement::Placement& placed);
+  Answer refusal(const admission::Gang& gang, int ahead, int replicas);
+  std::string nearness(const admission::Gang& gang);
+  std::string obstacle(const admission::Gang& gang, int ahead);
   api::PlacementStatus status_of(const placement::Placement& placed, std::int64_t attempt);
 
+  const placement::Levels levels_;
   const api::ChildOptions children_;
   placement::Ledger ledger_;
+  admission::Line line_;
   std::map<JobKey, Held> held_;
-  std::map<JobKey, TimePoint> waiting_;
-  bool are_hosts_listed_ = false, are_bookings_listed_ = false, is_freed_ = false;
+  std::map<JobKey, Asked> asked_;
+  std::vector<JobKey> answered_;  // outside of decide()
+  std::map<std::string, PriorityClass> classes_;
+  bool are_hosts_listed_ = false, are_bookings_listed_ = false, are_classes_listed_ = false;
+  bool is_freed_ = false, has_new_classes_ = false;
 };
 
 }  // namespace pawl::controller

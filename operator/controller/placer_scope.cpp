@@ -36,7 +36,8 @@ bool depends_on_pods(const json& pod_spec) {
   });
 }
 
-bool knows_more(const std::string& template_json) {
+// What of it the scheduler alone knows about; "": nothing.
+std::string foreign_demand(const std::string& template_json) {
   constexpr std::array kOthers{"nodeName", "resourceClaims", "schedulingGates", "schedulerName"};
   constexpr std::array kWords{"podAffinity", "podAntiAffinity", "topologySpread", "hostPort",
                               "hostNetwork"};
@@ -44,25 +45,39 @@ bool knows_more(const std::string& template_json) {
     return template_json.find(word) != std::string::npos;
   };
   if (std::ranges::none_of(kOthers, is_there) && std::ranges::none_of(kWords, is_there))
-    return false;  // as nearly always
+    return "";  // as nearly always
   const json pod_template = parse_json(template_json);
   const json& spec = member_of(pod_template, "spec");
-  const auto has = [&](const char* key) { return spec.contains(key); };
-  return std::ranges::any_of(kOthers, has) || has_host_ports(spec) || depends_on_pods(spec);
+  for (const char* key : kOthers) {
+    if (spec.contains(key)) return key;
+  }
+  if (has_host_ports(spec)) return "host ports";
+  return depends_on_pods(spec) ? "where other pods are" : "";
 }
 
 }  // namespace
 
-bool Placer::decides_for(const api::TrainingJob& job) {
-  const bool is_kueues = job.meta.labels.contains(std::string(api::kKueuePrefix) + "queue-name");
+std::string Placer::left_out(const api::TrainingJob& job) {
+  if (job.meta.labels.contains(std::string(api::kKueuePrefix) + "queue-name"))
+    return "Kueue decides on its nodes";
   // Which worker is to be on which kind of machine is a matter of the scheduler's preferences.
   const auto& capacity = job.spec.capacity;
-  const bool is_mixed = capacity && capacity->spot != api::SpotUse::kNever;
-  // Whoever may begin smaller begins with those that find a place.
+  if (capacity && capacity->spot != api::SpotUse::kNever)
+    return "spec.capacity leaves its nodes to the scheduler";
   const auto& elastic = job.spec.elastic;
   const bool may_be_smaller = elastic && elastic->on_shortage == api::OnShortage::kShrink &&
                               elastic->min_replicas < job.spec.replicas;
-  return !is_kueues && !is_mixed && !may_be_smaller && !knows_more(job.spec.template_json);
+  if (may_be_smaller)
+    return "with spec.elastic.onShortage Shrink it may begin with those workers that find a place";
+  const std::string demand = foreign_demand(job.spec.template_json);
+  return demand.empty() ? "" : "the template says " + demand + ", which only the scheduler heeds";
+}
+
+std::string Placer::defect_of(const api::TrainingJob& job, const std::string& why) {
+  const auto& scheduling = job.spec.scheduling;
+  if (!scheduling || level_of(*scheduling, api::TopologyMode::kRequired).empty()) return "";
+  return "spec.scheduling.topology with mode Required cannot be kept, because " + why +
+         ": change that, or make it Preferred";
 }
 
 }  // namespace pawl::controller

@@ -182,6 +182,30 @@ kube::InformerEvents booking_informer_events(std::shared_ptr<Inbox> inbox) {
   return events;
 }
 
+kube::InformerOptions class_informer_options() {
+  kube::InformerOptions options;
+  options.resource = kube::resources::kPriorityClasses;
+  return options;
+}
+
+kube::InformerEvents class_informer_events(std::shared_ptr<Inbox> inbox) {
+  kube::InformerEvents events;
+  events.on_upsert = [inbox](const nlohmann::json& object) {
+    const auto meta = api::decode_meta(object);
+    if (!meta) return;
+    const nlohmann::json& value = member_of(object, "value");
+    inbox->post_class(meta->name,
+                      PriorityClass{value.is_number_integer() ? value.get<std::int64_t>() : 0,
+                                    member_of(object, "globalDefault") == true});
+  };
+  events.on_delete = [inbox](const nlohmann::json& object) {
+    if (const auto meta = api::decode_meta(object)) inbox->post_class(meta->name, std::nullopt);
+  };
+  events.on_synced = [inbox](const std::string&) { inbox->post_classes_listed(); };
+  events.on_progress = [](const std::string&) {};
+  return events;
+}
+
 namespace {
 
 // One after the other, of one informer.
@@ -213,7 +237,10 @@ Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log,
   } else if (options.has_placement) {
     watch(node_informer_options(), host_informer_events(inbox));
   }
-  if (options.has_placement) watch(booking_informer_options(), booking_informer_events(inbox));
+  if (options.has_placement) {
+    watch(booking_informer_options(), booking_informer_events(inbox));
+    watch(class_informer_options(), class_informer_events(inbox));
+  }
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod})
     watch(informer_options(kind, options.ns), informer_events(kind, log, inbox));
 }

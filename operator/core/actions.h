@@ -120,6 +120,8 @@ struct Plan {
   std::optional<TimePoint> wake_up;  // plan again then, if nothing else happens
   std::string why;                   // one sentence, for the log
   bool asks_for_seats = false;       // planned again with an answer, it goes on
+  // For which pods, where the gang has begun; of one that has not all of it.
+  std::vector<api::PlacedPod> seats_wanted = {};
 };
 
 }  // namespace pawl::core

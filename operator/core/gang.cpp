@@ -13,13 +13,13 @@ using namespace api;
 constexpr char kImagePull[] = "ImagePullBackOff";
 constexpr char kGated[] = "SchedulingGated";  // the cluster's word; a queue is no fault
 
+}  // namespace
+
 void stall(Pass& pass, const std::string& reason, const std::string& message) {
   if (!is_true(pass.next, condition::kStalled)) pass.emit(true, reason, message);
   set_condition(pass, condition::kStalled, "True", reason, message);
   pass.say(reason, message);
 }
-
-}  // namespace
 
 // Slot 0 stands for all: they differ in numbers only.
 bool has_buildable_template(Pass& pass) {
@@ -214,7 +214,7 @@ bool needs_creation(const Pass& pass) {
 void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
   for (const EligiblePod& slot : spec.pods) {
     if (slot.slot >= spec.target_members || !slot.uid.empty()) continue;
-    if (pass.pods.at(slot.slot) != nullptr) continue;
+    if (pass.pods.at(slot.slot) != nullptr || waits_for_seat(pass, slot.slot, slot.n)) continue;
     pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
   }
 }
@@ -264,6 +264,12 @@ Waiting waiting_for(const Pass& pass) {
     const std::string& text =
         pod.waiting_reason.empty() ? unscheduled_text(pass, pod) : pod.waiting_message;
     obstacle = out.reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
+  }
+  if (waiting == 0 && !pass.seat_obstacle.empty()) {
+    out.is_blocked = true;
+    out.reason = kWaitingForRoom;
+    out.obstacle = "; " + pass.seat_obstacle;
+    out.message += out.obstacle;
   }
   if (waiting == 0) return out;
   out.obstacle = "; " + std::to_string(waiting) + " cannot start: " + obstacle;

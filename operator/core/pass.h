@@ -35,6 +35,8 @@ struct Pass {
   std::optional<TimePoint> wake_up;
   bool is_new_attempt = false;  // its intent is written first; acting on it is the next pass's
   bool asks_for_seats = false;
+  std::vector<api::PlacedPod> seats_wanted;  // without their nodes
+  std::string seat_obstacle;                 // of a pod that is to come in
   bool is_status_due = false;  // written before what this pass does, if it has changed at all
 
   // Of the newest generation of this attempt.

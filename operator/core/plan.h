@@ -28,7 +28,9 @@ struct Policy {
   std::chrono::seconds spot_window{600};    // losses of spot machines in it are counted together
   std::chrono::seconds spot_avoided_first{300}, spot_avoided_max{3600};  // after many; doubles
   std::chrono::seconds unscheduled_max{10};  // of a pod on the node that was decided on for it
-  int fruitless_max = 3;                     // failed attempts in a row without new progress
+  std::chrono::seconds reunited_after{30};   // a gang that lacks members near the others
+  int moves_max = 3;      // of gangs whose pods the scheduler refuses; then it decides by itself
+  int fruitless_max = 3;  // failed attempts in a row without new progress
   std::chrono::milliseconds numbers_every{2'000};  // ready counts and progress
   std::chrono::seconds message_every{30};          // numbers inside sentences
 };
@@ -56,10 +58,14 @@ struct NodeSignal {
 using NodeSignals = std::map<std::string, NodeSignal>;  // by node; the others say nothing
 
 // Where the pods of a new attempt may go, decided for all jobs in one place (controller/placer.h).
-// With neither of the two a plan says whether it asks for it.
+// With none of these a plan says whether it asks for it.
 struct Seating {
   std::optional<api::PlacementStatus> offer;  // booked for this plan
   std::string obstacle;                       // why there is none: a sentence
+  std::string defect;  // why there never is one, as the job and the cluster stand: a sentence
+  // As an offer, where a gang has begun, of pods that come in later.
+  std::vector<api::PlacedPod> later;
+  bool is_room_elsewhere = false;  // with an obstacle to those: not near the others, for all
   bool is_void = false;  // of the nodes that are written one cannot take its workers any more
 };
 

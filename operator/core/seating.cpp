@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
@@ -9,8 +11,6 @@ namespace {
 
 using namespace api;
 
-constexpr char kWaitingForRoom[] = "WaitingForRoom";
-
 // Pods of before give their places back first, so that those may be taken again; and a back-off
 // keeps no room from others.
 bool may_take_seats(const Pass& pass) {
@@ -19,12 +19,18 @@ bool may_take_seats(const Pass& pass) {
   return are_others_gone && (!allowed_at || pass.now_exact >= *allowed_at);
 }
 
-// What the scheduler refuses again and again has a reason that is not seen here.
+bool requires_level(const TrainingJob& job) {
+  const auto& scheduling = job.spec.scheduling;
+  return scheduling && !level_of(*scheduling, TopologyMode::kRequired).empty();
+}
+
+// What the scheduler refuses again and again has a reason that is not seen here. It would scatter
+// a gang that has to be together.
 bool is_left_to_scheduler(const Pass& pass) {
-  constexpr int kMovesMax = 3;
+  if (pass.seen.seating == nullptr || requires_level(pass.job)) return pass.seen.seating == nullptr;
   const auto& moves = pass.job.status.restarts.by_cause;
   const auto found = moves.find(cause::kUnschedulable);
-  return pass.seen.seating == nullptr || (found != moves.end() && found->second >= kMovesMax);
+  return found != moves.end() && found->second >= pass.policy.moves_max;
 }
 
 bool has_seats(const Pass& pass) {
@@ -49,6 +55,11 @@ bool waits_for_seats(Pass& pass) {
   if (has_seats(pass) && !seating->is_void) return false;
   if (is_mutant(Mutant::kI43Unplaced)) return false;
   if (!has_buildable_template(pass)) return true;
+  if (!seating->defect.empty()) {
+    pass.next.placement = {};
+    stall(pass, "InvalidScheduling", seating->defect);
+    return true;
+  }
   if (seating->offer) {
     pass.next.placement = *seating->offer;
     pass.is_status_due = true;
@@ -71,58 +82,139 @@ bool waits_for_seats(Pass& pass) {
   return true;
 }
 
-// What was free is not, or was never: whoever decides may not see why, so the node is avoided for a
-// while. Where a gang runs, those that are to come in wait for the scheduler.
-bool leaves_seats(Pass& pass) {
-  if (pass.seen.seating == nullptr || pass.report != nullptr) return false;
+namespace {
+
+// A pod that waits for longer than it should for the node that was decided on for it; each of a
+// slot in turn is given twice the time.
+const Worker* find_refused(Pass& pass) {
+  constexpr int kDoubledMax = 5;
   const PlacementStatus& placement = pass.job.status.placement;
   for (const Worker& worker : pass.pods.current) {
     const PodView& pod = *worker.pod;
-    const std::string node = node_of(placement, worker.identity.attempt, worker.identity.slot);
+    const auto& [attempt, slot, n] = worker.identity;
     const bool waits = pod.node.empty() && !pod.unschedulable_message.empty() && !pod.is_gated;
-    if (!waits || node.empty() || worker.identity.n > 0 || !pod.meta.creation_time) continue;
-    const TimePoint due = *pod.meta.creation_time + pass.policy.unscheduled_max;
-    if (pass.now_exact < due) {
-      pass.wake(due);
-      continue;
-    }
-    const std::string why = "pod " + pod.meta.name + " cannot be scheduled on node " + node + ": " +
-                            pod.unschedulable_message;
-    quarantine_node(pass, Failure{.pod = pod.meta.name,
-                                  .node = node,
-                                  .cause = cause::kUnschedulable,
-                                  .message = pod.unschedulable_message});
+    if (!waits || !pod.meta.creation_time || is_terminating(pod)) continue;
+    if (node_of(placement, attempt, slot, n).empty()) continue;
+    const TimePoint due =
+        *pod.meta.creation_time + pass.policy.unscheduled_max * (1 << std::min(n, kDoubledMax));
+    if (pass.now_exact >= due) return &worker;
+    pass.wake(due);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// What was free is not, or was never: whoever decides may not see why, so the node is avoided for a
+// while.
+bool leaves_seats(Pass& pass) {
+  if (pass.seen.seating == nullptr) return false;
+  const Worker* refused = find_refused(pass);
+  if (refused == nullptr) return false;
+  const PodView& pod = *refused->pod;
+  const auto& [attempt, slot, n] = refused->identity;
+  const std::string node = node_of(pass.job.status.placement, attempt, slot, n);
+  const std::string why = "pod " + pod.meta.name + " cannot be scheduled on node " + node + ": " +
+                          pod.unschedulable_message;
+  quarantine_node(pass, Failure{.pod = pod.meta.name,
+                                .node = node,
+                                .cause = cause::kUnschedulable,
+                                .message = pod.unschedulable_message});
+  if (pass.report == nullptr) {
     restart(pass, {cause::kUnschedulable, why});
     return true;
   }
-  return false;
+  pass.emit(true, cause::kUnschedulable, why + "; another pod takes its place", pod.meta.name);
+  pass.is_status_due = true;
+  pass.delete_pod(pod);  // and the slot gets another one, as when any pod is lost
+  return true;
 }
 
-// A slot whose first pod is on record had it bound, or lost: a later one is the scheduler's.
+// A gang that waits for a member where there is no room, and would fit elsewhere as a whole: it
+// moves, after a while in which there may be room again. Its size is what it requires.
+bool reunites(Pass& pass) {
+  const Seating* seating = pass.seen.seating;
+  const Condition* restarting = find_condition(pass.next, condition::kRestarting);
+  const bool is_lacking = restarting != nullptr && restarting->status == "True" && pass.report;
+  if (seating == nullptr || !seating->is_room_elsewhere || !is_lacking) return false;
+  const TimePoint due =
+      restarting->last_transition_time.value_or(pass.now) + pass.policy.reunited_after;
+  if (pass.now_exact < due) {
+    pass.wake(due);
+    return false;
+  }
+  restart(pass, {cause::kUnschedulable,
+                 seating->obstacle + "; all of the gang has room elsewhere, and goes there"});
+  return true;
+}
+
+bool waits_for_seat(Pass& pass, int slot, int n) {
+  const PlacementStatus& placement = pass.job.status.placement;
+  // What the scheduler has begun it goes on with.
+  if (is_left_to_scheduler(pass) || placement.attempt != pass.job.status.attempt) return false;
+  if (!node_of(placement, placement.attempt, slot, n).empty()) return false;
+  if (is_mutant(Mutant::kI43Unplaced)) return false;
+  const Seating& seating = *pass.seen.seating;
+  if (!seating.defect.empty()) return false;  // of the template: that it cannot be made says why
+  const auto offered = std::ranges::find_if(
+      seating.later, [&](const PlacedPod& pod) { return pod.slot == slot && pod.n == n; });
+  if (offered != seating.later.end()) {
+    place_later(pass.next.placement, *offered);
+    pass.is_status_due = true;
+  } else if (!seating.obstacle.empty()) {
+    pass.seat_obstacle = seating.obstacle;
+  } else {
+    pass.asks_for_seats = true;
+    pass.seats_wanted.push_back({slot, n, ""});
+  }
+  return true;
+}
+
+namespace {
+
+// Those that have nodes, as far as the record goes.
+std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* record) {
+  const PlacementStatus& placement = seen.job->status.placement;
+  const int size = record != nullptr ? record->spec.target_members : seen.job->spec.replicas;
+  std::vector<PlacedPod> placed;
+  int slot = 0;
+  for (const PlacedNode& node : placement.nodes) {
+    for (int i = 0; i < node.workers; ++i) placed.push_back({slot++, 0, node.name});
+  }
+  placed.insert(placed.end(), placement.later.begin(), placement.later.end());
+  // Those in slots that the gang is to go on without are made no more.
+  std::erase_if(placed, [&](const PlacedPod& pod) { return pod.slot >= size && pod.n > 0; });
+  return placed;
+}
+
+}  // namespace
+
+// A pod that is on record with its UID, or has a successor there, was bound, or is lost.
 std::vector<HeldSeat> held_seats(const Observed& seen) {
   std::vector<HeldSeat> held;
   const TrainingJobStatus& status = seen.job->status;
-  const PlacementStatus& placement = status.placement;
   const bool is_over = is_true(status, condition::kComplete) || is_true(status, condition::kFailed);
   const bool is_stopped = is_true(status, condition::kSuspended) || seen.job->meta.deletion_time;
-  const bool is_of_now = placement.attempt == status.attempt && status.attempt > 0;
+  const bool is_of_now = status.placement.attempt == status.attempt && status.attempt > 0;
   if (is_over || is_stopped || !is_of_now) return held;
   const bool has_record = seen.group != nullptr &&
                           is_owned_by(seen.group->meta, seen.job->meta.uid) &&
                           seen.group->spec.attempt == status.attempt;
-  for (int slot = 0; slot < workers_of(placement); ++slot) {
-    const std::string name = pod_name(*seen.job, status.attempt, slot, 0);
-    const auto pod = std::ranges::find(
-        seen.pods, name, [](const PodView* one) -> const std::string& { return one->meta.name; });
-    if (pod != seen.pods.end()) {
-      if (!is_terminal(**pod)) held.push_back({name, node_of(placement, status.attempt, slot)});
-      continue;
+  const WorkerGroup* record = has_record ? seen.group : nullptr;
+  std::set<std::string> gone;
+  if (record != nullptr) {
+    for (const EligiblePod& pod : record->spec.pods) {
+      for (int n = 0; n < pod.n; ++n) gone.insert(pod_name(*seen.job, status.attempt, pod.slot, n));
+      if (!pod.uid.empty()) gone.insert(pod.name);
     }
-    const auto known = [&](const EligiblePod& one) {
-      return one.slot == slot && (one.n > 0 || !one.uid.empty());
-    };
-    if (has_record && std::ranges::any_of(seen.group->spec.pods, known)) continue;
-    held.push_back({name, node_of(placement, status.attempt, slot)});
+  }
+  std::map<std::string, const PodView*> pods;
+  for (const PodView* pod : seen.pods) pods[pod->meta.name] = pod;
+  for (const PlacedPod& placed : placed_pods(seen, record)) {
+    const std::string name = pod_name(*seen.job, status.attempt, placed.slot, placed.n);
+    const auto pod = pods.find(name);
+    const bool is_held = pod != pods.end() ? !is_terminal(*pod->second) : !gone.contains(name);
+    if (is_held) held.push_back({name, placed.node});
   }
   return held;
 }

@@ -227,6 +227,7 @@ Plan seal(Pass& pass) {
   if (is_written) out.actions.insert(out.actions.end(), pass.events.begin(), pass.events.end());
   out.wake_up = pass.wake_up;
   out.asks_for_seats = pass.asks_for_seats;
+  out.seats_wanted = pass.seats_wanted;
   return out;
 }
 

@@ -134,6 +134,12 @@ const Host* Ledger::find(const std::string& name) const {
   return found == rows_.end() || !found->second.host ? nullptr : &*found->second.host;
 }
 
+std::optional<int> Ledger::number_of(const std::string& host) const {
+  const auto found = rows_.find(host);
+  if (found == rows_.end() || !found->second.host || found->second.number < 0) return std::nullopt;
+  return found->second.number;
+}
+
 bool Ledger::is_overbooked(const std::string& host, const Resources& requests) const {
   const auto row = rows_.find(host);
   if (row == rows_.end()) return false;

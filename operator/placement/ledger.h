@@ -52,6 +52,7 @@ class Ledger {
   const Topology& topology();
   const Room& room(const Shape& shape);
   const Host* find(const std::string& name) const;
+  std::optional<int> number_of(const std::string& host) const;  // in topology(), as it was last
   // More of one of these is booked there than there is.
   bool is_overbooked(const std::string& host, const Resources& requests) const;
   std::size_t pods() const { return pods_.size(); }

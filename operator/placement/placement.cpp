@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -21,10 +22,35 @@ struct Choice {
 
 bool has_fewer(const Choice& one, const Choice& other) { return one.touched < other.touched; }
 
+// Hosts of members that stay.
+class Beside {
+ public:
+  Beside(const Ask& ask, int hosts) : before_(static_cast<std::size_t>(hosts) + 1, 0) {
+    for (const int host : ask.beside) before_[static_cast<std::size_t>(host) + 1] = 1;
+    std::partial_sum(before_.begin(), before_.end(), before_.begin());
+  }
+  bool is_empty() const { return before_.back() == 0; }
+  bool has(int host) const { return count(host, host + 1) > 0; }
+  bool touches(const Domain& domain) const { return count(domain.first_host, domain.end_host) > 0; }
+  bool lies_in(const Domain& domain) const {
+    return count(domain.first_host, domain.end_host) == before_.back();
+  }
+
+ private:
+  int count(int first, int end) const {
+    return before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(first)];
+  }
+  std::vector<int> before_;  // how many hosts of a lower number
+};
+
 class Search {
  public:
   Search(const Topology& topology, const Room& room, const Ask& ask)
-      : topology_(topology), room_(room), ask_(ask), sums_(room.units.size() + 1, 0) {
+      : topology_(topology),
+        room_(room),
+        ask_(ask),
+        beside_(ask, topology.hosts()),
+        sums_(room.units.size() + 1, 0) {
     for (std::size_t i = 0; i < room.units.size(); ++i) sums_[i + 1] = sums_[i] + room.units[i];
   }
 
@@ -50,6 +76,7 @@ class Search {
   const Topology& topology_;
   const Room& room_;
   const Ask& ask_;
+  const Beside beside_;
   std::vector<int> sums_;  // of the hosts before
 };
 
@@ -72,7 +99,7 @@ std::vector<const Domain*> Search::candidates(int depth) const {
   std::vector<const Domain*> found;
   int fewest_of_all = 0;
   for (const Domain& domain : topology_.domains(depth)) {
-    if (units_in(domain) < ask_.units) continue;
+    if (units_in(domain) < ask_.units || !beside_.lies_in(domain)) continue;
     const int count = depth == topology_.host_depth() ? 0 : fewest_children(depth, domain);
     if (found.empty() || count < fewest_of_all) {
       found.clear();
@@ -83,10 +110,18 @@ std::vector<const Domain*> Search::candidates(int depth) const {
   return found;
 }
 
+// New ones.
 int Search::fewest_children(int depth, const Domain& domain) const {
   std::vector<int> bins;
-  for (const Domain& child : topology_.children(depth, domain)) bins.push_back(units_in(child));
-  return fewest(std::move(bins), ask_.units);
+  int units = ask_.units;
+  for (const Domain& child : topology_.children(depth, domain)) {
+    if (beside_.touches(child)) {
+      units -= units_in(child);
+    } else {
+      bins.push_back(units_in(child));
+    }
+  }
+  return units > 0 ? fewest(std::move(bins), units) : 0;
 }
 
 Choice Search::choose(int depth, const Domain& domain) const {
@@ -94,12 +129,14 @@ Choice Search::choose(int depth, const Domain& domain) const {
   const int below = topology_.host_depth() - depth;
   if (below == 0) {
     choice.hosts = {domain.first_host};
-  } else if (below > 2 && domain.end_host - domain.first_host <= kExactHosts) {
+  } else if ((below > 2 || !beside_.is_empty()) &&
+             domain.end_host - domain.first_host <= kExactHosts) {
     choose_exactly(depth, domain, choice);
   } else {
-    choice = choose_down(depth, domain, false);
+    choice = choose_down(depth, domain, !beside_.is_empty());
     // Three levels and more: neither is the fewest of the third one always.
-    if (below > 2) choice = std::min(choice, choose_down(depth, domain, true), has_fewer);
+    if (below > 2 && beside_.is_empty())
+      choice = std::min(choice, choose_down(depth, domain, true), has_fewer);
   }
   for (const int host : choice.hosts) choice.pristine += is_pristine(host) ? 1 : 0;
   choice.left_over = units_in(domain) - ask_.units;
@@ -153,20 +190,27 @@ std::vector<const Domain*> Search::choose_two_levels(int depth, const Domain& do
   return chosen;
 }
 
-// The fewest; of the last one the smallest that does.
+// All that are touched already, and the fewest others; of the last one the smallest that does.
 std::vector<const Domain*> Search::choose_largest(std::vector<const Domain*> pool,
                                                   Choice& choice) const {
-  std::ranges::stable_sort(pool, std::greater{},
-                           [this](const Domain* one) { return units_in(*one); });
   int units = ask_.units;
-  std::size_t count = 0;
+  const auto others = std::stable_partition(
+      pool.begin(), pool.end(), [this](const Domain* one) { return beside_.touches(*one); });
+  std::for_each(pool.begin(), others, [&](const Domain* one) { units -= units_in(*one); });
+  std::stable_sort(others, pool.end(), [this](const Domain* one, const Domain* other) {
+    return units_in(*one) > units_in(*other);
+  });
+  std::size_t count = static_cast<std::size_t>(others - pool.begin());
+  const std::size_t first = count;
   for (; units > 0; ++count) units -= units_in(*pool[count]);
-  std::size_t last = count - 1;
-  units += units_in(*pool[last]);
-  while (last + 1 < pool.size() && units_in(*pool[last + 1]) >= units) ++last;
-  pool[count - 1] = pool[last];
+  if (count > first) {
+    std::size_t last = count - 1;
+    units += units_in(*pool[last]);
+    while (last + 1 < pool.size() && units_in(*pool[last + 1]) >= units) ++last;
+    pool[count - 1] = pool[last];
+  }
   pool.resize(count);
-  choice.touched.push_back(static_cast<int>(count));
+  choice.touched.push_back(static_cast<int>(count - first));
   return pool;
 }
 
@@ -180,7 +224,8 @@ using Ways = std::map<std::vector<int>, Way>;  // by the domains touched at each
 
 class Enumeration {
  public:
-  Enumeration(const Topology& topology, const Room& room) : topology_(topology), room_(room) {}
+  Enumeration(const Topology& topology, const Room& room, const Beside& beside)
+      : topology_(topology), room_(room), beside_(beside) {}
   Ways ways(int depth, const Domain& domain) const {
     if (depth == topology_.host_depth()) {
       const int host = domain.first_host;
@@ -189,18 +234,19 @@ class Enumeration {
     }
     const auto depths = static_cast<std::size_t>(topology_.host_depth() - depth);
     Ways all{{std::vector<int>(depths, 0), {}}};
-    for (const Domain& child : topology_.children(depth, domain)) add(ways(depth + 1, child), all);
-    all.erase(std::vector<int>(depths, 0));
+    for (const Domain& child : topology_.children(depth, domain))
+      add(ways(depth + 1, child), beside_.touches(child), all);
+    std::erase_if(all, [](const auto& way) { return way.second.units == 0; });
     return all;
   }
 
  private:
-  static void add(const Ways& child, Ways& all) {
+  static void add(const Ways& child, bool is_touched, Ways& all) {
     const Ways before = all;
     for (const auto& [touched, way] : before) {
       for (const auto& [below, more] : child) {
         std::vector<int> sum = touched;
-        ++sum[0];
+        sum[0] += is_touched ? 0 : 1;
         for (std::size_t i = 0; i < below.size(); ++i) sum[i + 1] += below[i];
         Way next{way.units + more.units, way.hosts};
         next.hosts.insert(next.hosts.end(), more.hosts.begin(), more.hosts.end());
@@ -211,10 +257,11 @@ class Enumeration {
   }
   const Topology& topology_;
   const Room& room_;
+  const Beside& beside_;
 };
 
 void Search::choose_exactly(int depth, const Domain& domain, Choice& choice) const {
-  for (auto& [touched, way] : Enumeration(topology_, room_).ways(depth, domain)) {
+  for (auto& [touched, way] : Enumeration(topology_, room_, beside_).ways(depth, domain)) {
     if (way.units < ask_.units) continue;
     choice.touched = touched;  // the map is in the order that counts
     choice.hosts = std::move(way.hosts);
@@ -223,23 +270,58 @@ void Search::choose_exactly(int depth, const Domain& domain, Choice& choice) con
   PAWL_CHECK(false, "a domain that holds the gang has a way to");
 }
 
-// What is too much is left on the host that has the least: it cannot be as much as that host has,
-// or the gang would do without it.
+// What is too much is left on the new host that has the least: it cannot be as much as that host
+// has, or the gang would do without it. Hosts that have members already are filled first.
 Placement Search::placement_of(int depth, Choice choice) const {
   std::ranges::sort(choice.hosts);
   Placement placement{.depth = depth, .touched = std::move(choice.touched)};
-  int units = 0;
-  for (const int host : choice.hosts) units += units_on(host);
-  const auto least =
-      std::ranges::min_element(choice.hosts, {}, [this](int host) { return units_on(host); });
+  int least = -1, rest = ask_.units;
+  std::map<int, int> shares;
   for (const int host : choice.hosts) {
-    const int left = host == *least ? units - ask_.units : 0;
-    placement.shares.push_back({host, units_on(host) - left});
+    if (beside_.has(host)) {
+      shares[host] = std::min(rest, units_on(host));
+      rest -= shares[host];
+    } else if (least < 0 || units_on(host) < units_on(least)) {
+      least = host;
+    }
+  }
+  for (const int host : choice.hosts) {
+    if (beside_.has(host) || host == least) continue;
+    shares[host] = units_on(host);
+    rest -= shares[host];
+  }
+  if (least >= 0) shares[least] = rest;
+  for (const auto& [host, units] : shares) {
+    if (units > 0) placement.shares.push_back({host, units});
   }
   return placement;
 }
 
 }  // namespace
+
+const Domain& domain_of(const Topology& topology, int depth, int host) {
+  const auto domains = topology.domains(depth);
+  return *(std::ranges::upper_bound(domains, host, {}, &Domain::first_host) - 1);
+}
+
+int common_depth(const Topology& topology, std::span<const int> hosts) {
+  int depth = topology.host_depth();
+  if (hosts.empty()) return depth;
+  const auto [first, last] = std::ranges::minmax(hosts);
+  while (depth > 0 && domain_of(topology, depth, first).end_host <= last) --depth;
+  return depth;
+}
+
+// A domain holds what those within it hold: the ones of this depth are enough to look at.
+Largest largest(const Topology& topology, const Room& room, int depth) {
+  Largest most;
+  for (const Domain& domain : topology.domains(depth)) {
+    const auto first = room.units.begin();
+    const int units = std::accumulate(first + domain.first_host, first + domain.end_host, 0);
+    if (units > most.units) most = {units, &domain};
+  }
+  return most;
+}
 
 std::optional<Placement> place(const Topology& topology, const Room& room, const Ask& ask) {
   PAWL_CHECK(ask.units > 0, "a gang has a member");

@@ -9,10 +9,12 @@
 // Exact for the common domain and the two depths below it at any size (a knapsack over sorted
 // children; the greedy choice of the largest is the fewest of one level). Below that exact for
 // kExactHosts hosts; for more the better of two: the fewest within what the knapsack chose, and the
-// largest of each level, which is Kueue's rule.
+// largest of each level, which is Kueue's rule. Beside members that stay, and more hosts than
+// that: the fewest new ones of each level within what was chosen above.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "operator/placement/topology.h"
@@ -29,6 +31,9 @@ struct Room {                     // by the host's number
 struct Ask {
   int units = 0;           // members, 1 at least
   int required_depth = 0;  // the common domain is this deep at least
+  // Hosts of members of the same gang that stay where they are, in any order: they and their
+  // domains are touched already, and the common domain is that of all.
+  std::vector<int> beside = {};
 };
 
 struct Share {
@@ -38,9 +43,20 @@ struct Share {
 
 struct Placement {
   int depth = 0;              // of the common domain
-  std::vector<int> touched;   // domains at each depth below it, coarse to fine
+  std::vector<int> touched;   // domains at each depth below it, coarse to fine; `beside` apart
   std::vector<Share> shares;  // in the order of ranks
 };
+
+const Domain& domain_of(const Topology& topology, int depth, int host);
+// Of the smallest domain with all these hosts; of none, that of the hosts themselves.
+int common_depth(const Topology& topology, std::span<const int> hosts);
+
+// What one domain of this depth holds: the most, and the first that does.
+struct Largest {
+  int units = 0;
+  const Domain* domain = nullptr;  // of the topology; nothing where no host has room
+};
+Largest largest(const Topology& topology, const Room& room, int depth);
 
 // Nothing: it does not fit into any domain that is deep enough.
 std::optional<Placement> place(const Topology& topology, const Room& room, const Ask& ask);

@@ -157,6 +157,30 @@ std::vector<CrdCase> capacity_cases() {
   };
 }
 
+std::vector<CrdCase> scheduling_cases() {
+  const json job = torch_job();
+  const auto with = [&](const json& topology) {
+    return changed(job, "/spec/scheduling", {{"topology", topology}});
+  };
+  const json block = {{"level", "block"}}, rack = {{"level", "rack"}, {"mode", "Preferred"}};
+  const json both = with(json::array({block, rack}));
+  return {
+      create("scheduling", both),
+      create("scheduling, nothing", changed(job, "/spec/scheduling", json::object())),
+      create("scheduling, a class", changed(job, "/spec/scheduling", {{"priorityClassName", "a"}})),
+      create("scheduling, an empty class",
+             changed(job, "/spec/scheduling", {{"priorityClassName", ""}})),
+      create("topology, one mode twice", with(json::array({block, {{"level", "rack"}}}))),
+      create("topology, no level", with(json::array({json{{"mode", "Required"}}}))),
+      create("topology, another mode",
+             with(json::array({json{{"level", "rack"}, {"mode", "Best"}}}))),
+      create("topology, three",
+             with(json::array({block, rack, json{{"level", "host"}, {"mode", "Required"}}}))),
+      update("scheduling there", job, both),
+      update("scheduling away", both, job),
+  };
+}
+
 json rule_of(const json& matchers) {
   json rule = {{"name", "r"}, {"action", "Restart"}};
   rule.update(matchers);
@@ -298,8 +322,8 @@ std::vector<CrdCase> group_cases() {
 
 std::vector<CrdCase> rule_cases() {
   std::vector<CrdCase> cases = create_cases();
-  for (const auto& more :
-       {elastic_cases(), capacity_cases(), policy_cases(), update_cases(), group_cases()}) {
+  for (const auto& more : {elastic_cases(), capacity_cases(), scheduling_cases(), policy_cases(),
+                           update_cases(), group_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

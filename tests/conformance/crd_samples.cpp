@@ -70,7 +70,10 @@ json failure() {
 json full_training_job() {
   json job = parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "full", "namespace": "default"},
-    "spec": {"suspend": true, "replicas": 3, "capacity": {"spot": "Prefer", "onDemandMin": 1}, "processesPerWorker": 2, "failurePolicy": {"strategy": "RecreateAll", "maxRestarts": 4, "resetAfterSeconds": 60,
+    "spec": {"suspend": true, "replicas": 3, "capacity": {"spot": "Prefer", "onDemandMin": 1},
+      "scheduling": {"priorityClassName": "p", "topology": [{"level": "block", "mode": "Required"},
+                                                            {"level": "rack", "mode": "Preferred"}]},
+      "processesPerWorker": 2, "failurePolicy": {"strategy": "RecreateAll", "maxRestarts": 4, "resetAfterSeconds": 60,
         "podTerminationTimeoutSeconds": 60, "rules": [
           {"name": "a", "action": "Fail", "onExitCodes": {"operator": "NotIn", "values": [1, 2]}, "onCauses": ["OOM"]},
           {"name": "b", "action": "ReplaceNode", "onCauses": ["Hang"]}]},
@@ -85,6 +88,8 @@ json full_training_job() {
                       "observedGeneration": 1, "lastTransitionTime": "2026-11-21T10:04:05Z"}],
       "replicas": 3, "readyReplicas": 2, "ready": "2/3", "selector": "a=b",
       "attemptTime": "2026-11-21T10:04:05Z", "progressTime": "2026-11-21T10:04:05Z", "microBatch": 2,
+      "placement": {"attempt": 1, "domain": "a/b", "level": "rack", "nodes": [{"name": "n", "workers": 3}],
+                    "later": [{"slot": 1, "n": 1, "node": "m"}]},
       "excludedNodes": [{"name": "n", "cause": "Error", "time": "2026-11-21T10:04:05Z"}],
       "capacity": {"spot": "Avoided", "since": "2026-11-21T10:04:05Z", "until": "2026-11-21T10:09:05Z", "times": 1,
                    "lostSince": "2026-11-21T10:04:05Z", "lostPods": ["full-1-2-0"]},

@@ -1,5 +1,6 @@
 // pawl-placement [--smoke]: our placement beside Kueue's, Volcano's and KAI's on the same states,
-// and how long a decision takes. The last line is RESULT {json}; exits 1 where ours is worse.
+// and how long a decision takes, alone and with 50,000 gangs in line. The last line is RESULT
+// {json}; exits 1 where ours is worse.
 #include <sys/resource.h>
 #include <algorithm>
 #include <chrono>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "tests/placement/line_run.h"
 #include "tests/placement/peers.h"
 #include "tests/placement/states.h"
 
@@ -81,6 +83,8 @@ int main(int count, char** words) {
   const bool is_best = compare_all(peers, states);
   const double small = p99_ms(15'360, is_smoke ? 22 : 2'000);
   const double large = p99_ms(65'536, is_smoke ? 11 : 1'000);
+  const LineTimes line = time_line(15'360, is_smoke ? 5'000 : 50'000, is_smoke ? 100 : 2'000);
+  const LineTimes long_line = time_line(65'536, is_smoke ? 5'000 : 50'000, is_smoke ? 20 : 500);
   ::rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   int worse = 0;
@@ -92,9 +96,12 @@ int main(int count, char** words) {
                   others.empty() ? "" : ",", peer.name, peer.better, peer.equal, peer.worse);
     others += text;
   }
-  std::printf(R"(RESULT {"p99_ms_15k":%.2f,"p99_ms_65k":%.2f,"worse_than_peers":%d,"peers":{%s},)"
-              R"("states":%u,"rss_mib":%ld})"
-              "\n",
-              small, large, worse, others.c_str(), states, usage.ru_maxrss / 1024);
+  std::printf(
+      R"(RESULT {"p99_ms_15k":%.2f,"p99_ms_65k":%.2f,"line_p99_ms_15k":%.2f,"line_p99_ms_65k":%.2f,)"
+      R"("admissions_per_s":%.0f,"admissions_per_s_65k":%.0f,"worse_than_peers":%d,)"
+      R"("peers":{%s},"states":%u,"rss_mib":%ld})"
+      "\n",
+      small, large, line.decision_ms_p99, long_line.decision_ms_p99, line.admissions_per_s,
+      long_line.admissions_per_s, worse, others.c_str(), states, usage.ru_maxrss / 1024);
   return is_best ? 0 : 1;
 }

@@ -39,6 +39,7 @@ int liking(const nlohmann::json& pod, bool is_spot);
 bool tolerates_spot(const nlohmann::json& pod);
 inline constexpr const char* kLowOnMemory = "low on memory";  // a kubelet that evicts
 inline constexpr const char* kSpotLabel = "karpenter.sh/capacity-type";
+inline constexpr const char* kRackLabel = "sim.pawl.dev/rack";  // two nodes each
 
 class Nodes final : public ApiObserver {
  public:

@@ -4,6 +4,7 @@
 
 #include "operator/controller/watches.h"
 #include "tests/sim/nodes.h"
+#include "tests/sim/people.h"
 
 namespace pawl::sim {
 namespace {
@@ -20,7 +21,8 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   options.policy.spot_avoided_first = knobs.spot_avoided;
   options.is_standby = knobs.operators > 1;
   if (knobs.pace.report_seconds > 0) options.policy.report_seconds = knobs.pace.report_seconds;
-  if (knobs.places) options.placement = controller::PlacementOptions{};
+  if (knobs.places)
+    options.placement = placement::Levels::parse(std::string("rack=") + kRackLabel).value();
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
   return options;
 }
@@ -85,6 +87,8 @@ void OperatorProcess::Process::see_hosts() {
   owner.engine_.after(delay, [owner = &owner, loop = loop.get(), life = owner.lives_] {
     if (!owner->process_ || owner->lives_ != life || owner->process_->loop.get() != loop) return;
     owner->look_at_hosts(loop);
+    owner->process_->inbox->post_class(kUrgent, controller::PriorityClass{10});
+    owner->process_->inbox->post_classes_listed();
     owner->process_->inbox->post_hosts_listed();
     owner->wake();
   });

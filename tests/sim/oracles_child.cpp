@@ -119,18 +119,18 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
   }
 }
 
-// Of those that a gang starts with; who comes in later is the scheduler's.
+// Who comes into a gang that the scheduler has placed is the scheduler's, too.
 void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
   const auto job = job_of(facts.job_uid);
-  if (!knobs_.places || !job || facts.n > 0 || truth_.jobs[facts.job_uid].was_status_cut) return;
-  if (!is_capacity_seen(facts.job_uid) || !controller::Placer::decides_for(*job)) return;
+  if (!knobs_.places || !job || truth_.jobs[facts.job_uid].was_status_cut) return;
+  if (!is_capacity_seen(facts.job_uid) || !controller::Placer::left_out(*job).empty()) return;
   const auto moves = job->status.restarts.by_cause.find(core::cause::kUnschedulable);
-  if (moves != job->status.restarts.by_cause.end() && moves->second >= 3) return;
+  if (moves != job->status.restarts.by_cause.end() && moves->second >= core::Policy{}.moves_max)
+    return;
   const api::PlacementStatus& placement = job->status.placement;
-  const bool comes_later =
-      placement.attempt == facts.attempt && facts.slot >= workers_of(placement);
-  const std::string node = node_of(placement, facts.attempt, facts.slot);
-  if (!comes_later && (node.empty() || bound_for(pod) != node))
+  if (placement.attempt != facts.attempt && facts.n > 0) return;
+  const std::string node = node_of(placement, facts.attempt, facts.slot, facts.n);
+  if (node.empty() || bound_for(pod) != node)
     fail("I43", "pod " + text_at_pointer(pod, "/metadata/name") + " is made for \"" +
                     bound_for(pod) + "\", and its status says \"" + node + "\"");
 }

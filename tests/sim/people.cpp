@@ -61,7 +61,19 @@ json People::draw_spec() {
     spec["failurePolicy"]["rules"] =
         json::array({{{"name", "slow"}, {"action", "ReplaceNode"}, {"onCauses", {"Straggler"}}}});
   }
+  if (knobs_.places) draw_scheduling(spec);
   return spec;
+}
+
+// All on one host only where the gang waits for its lost members, and Pawl decides on their nodes.
+void People::draw_scheduling(json& spec) {
+  Random& random = engine_.random();
+  if (random.one_in(3)) spec["scheduling"]["priorityClassName"] = kUrgent;
+  const bool is_alone = !spec.contains("elastic") && !spec.contains("capacity");
+  if (random.one_in(3) && is_alone) {
+    const char* level = random.one_in(2) ? "host" : "rack";
+    spec["scheduling"]["topology"] = json::array({{{"level", level}, {"mode", "Required"}}});
+  }
 }
 
 json People::draw_capacity(int replicas) {

@@ -13,6 +13,8 @@
 
 namespace pawl::sim {
 
+inline constexpr const char* kUrgent = "urgent";  // a PriorityClass
+
 bool is_over(const nlohmann::json& job);
 
 class People {
@@ -54,6 +56,7 @@ class People {
  private:
   std::string any_job();
   nlohmann::json draw_capacity(int replicas);
+  void draw_scheduling(nlohmann::json& spec);
   nlohmann::json job(const std::string& name);
   AttemptTruth* truth_of(const nlohmann::json& job);
   void patch(Actor actor, const kube::Resource& resource, const std::string& name,

@@ -21,6 +21,14 @@ app.kubernetes.io/component: operator
 {{- concat (.Files.Get "signals.json" | fromJsonArray) .Values.interruptions.extraSignals | toJson -}}
 {{- end }}
 
+{{/* The levels of the network, coarse to fine: the user's own, else those of the preset, else nodes alone. */}}
+{{- define "pawl.levels" -}}
+{{- $placement := .Values.placement | default dict -}}
+{{- $presets := .Files.Get "levels.json" | fromJson -}}
+{{- $levels := $placement.levels | default (get $presets ($placement.preset | default "")) | default (list "nodes") -}}
+{{- join "," $levels -}}
+{{- end }}
+
 {{/* By what nodes are known as spot: the rows of spot.json, and the user's own. */}}
 {{- define "pawl.spot" -}}
 {{- concat (.Files.Get "spot.json" | fromJsonArray) ((.Values.capacity).extraSpotLabels | default list) | toJson -}}

@@ -77,14 +77,22 @@ void Cluster::start_operator() {
     inbox_->post_synced(kind, std::to_string(store_.revision()));
   }
   for (const auto& [name, machine] : machines_) inbox_->post_host(name, machine);
+  for (const auto& [name, priority] : classes_) inbox_->post_class(name, priority);
   inbox_->post_hosts_listed();
   inbox_->post_bookings_listed();
+  inbox_->post_classes_listed();
 }
 
-void Cluster::set_machine(const std::string& name, int gpus) {
+void Cluster::set_machine(const std::string& name, int gpus, const std::string& rack) {
   machines_[name] = {
       .name = name, .allocatable = {{"nvidia.com/gpu", gpus}, {"pods", 100}}, .is_ready = true};
+  if (!rack.empty()) machines_[name].labels["example.com/rack"] = rack;
   inbox_->post_host(name, machines_[name]);
+}
+
+void Cluster::set_class(const std::string& name, std::int64_t value) {
+  classes_[name] = {value};
+  inbox_->post_class(name, classes_[name]);
 }
 
 void Cluster::post_events(Kind kind, const std::string& lines) {
@@ -193,16 +201,18 @@ json Cluster::call(const kube::HttpRequest& request) {
   return parse_json(response.body);
 }
 
-void Cluster::create_job(const std::string& name, int replicas, const std::string& kind, int gpus) {
+void Cluster::create_job(const std::string& name, int replicas, const std::string& kind, int gpus,
+                         const json& scheduling) {
   json container = {{"name", "worker"}, {"image", "example/train:1"}, {"command", {"/train"}}};
   if (gpus > 0) container["resources"]["limits"]["nvidia.com/gpu"] = gpus;
-  const json job = {{"apiVersion", "pawl.dev/v1alpha1"},
-                    {"kind", "TrainingJob"},
-                    {"metadata", {{"name", name}, {"namespace", kNamespace}}},
-                    {"spec",
-                     {{"replicas", replicas},
-                      {"runtime", {{"kind", kind}}},
-                      {"template", {{"spec", {{"containers", json::array({container})}}}}}}}};
+  json job = {{"apiVersion", "pawl.dev/v1alpha1"},
+              {"kind", "TrainingJob"},
+              {"metadata", {{"name", name}, {"namespace", kNamespace}}},
+              {"spec",
+               {{"replicas", replicas},
+                {"runtime", {{"kind", kind}}},
+                {"template", {{"spec", {{"containers", json::array({container})}}}}}}}};
+  if (!scheduling.empty()) job["spec"]["scheduling"] = scheduling;
   call(kube::create_request(kube::resources::kTrainingJobs, kNamespace, job));
 }
 
@@ -261,6 +271,29 @@ void Cluster::run_pods() {
                       {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}});
     }
   }
+}
+
+void Cluster::commit_generation(const std::string& job) {
+  const json group = get(kube::resources::kWorkerGroups, job);
+  json members = json::array();
+  for (const json& pod : group["spec"]["pods"]) {
+    members.push_back({{"uid", pod["uid"]},
+                       {"start", "s"},
+                       {"address", "10.0.0.1:4"},
+                       {"rank", pod["slot"]},
+                       {"slot", pod["slot"]}});
+  }
+  const std::int64_t attempt = group["spec"]["attempt"];
+  const json leader = {
+      {"uid", members[0]["uid"]}, {"start", "s"}, {"address", "10.0.0.1:4"}, {"fingerprint", "00"}};
+  const json lineage = {{{"attempt", attempt}, {"generation", 1}, {"startStep", 0}}};
+  const json status = {{"attempt", attempt}, {"term", 1},        {"generation", 1},
+                       {"startStep", 0},     {"leader", leader}, {"members", members},
+                       {"lineage", lineage}};
+  auto request = kube::merge_patch_request(kube::resources::kWorkerGroups, kNamespace, job,
+                                           {{"status", status}});
+  request.target += "/status";
+  call(request);
 }
 
 void Cluster::finish_pods() {

@@ -42,16 +42,20 @@ class Cluster final : public kube::Transport {
   nlohmann::json call(const kube::HttpRequest& request);
   // Each worker asks for so many GPUs.
   void create_job(const std::string& name, int replicas = 2, const std::string& kind = "Custom",
-                  int gpus = 0);
+                  int gpus = 0, const nlohmann::json& scheduling = {});
   void patch_job(const std::string& name, const nlohmann::json& patch);
   nlohmann::json get(const kube::Resource& resource, const std::string& name);
   std::vector<nlohmann::json> all(const kube::Resource& resource);
   void set_pod_status(const std::string& name, const nlohmann::json& status);
-  // With options.placement: the machines. Each change is seen with the next step.
-  void set_machine(const std::string& name, int gpus);
+  // With options.placement: the machines, and PriorityClasses. Each change is seen with the next
+  // step.
+  void set_machine(const std::string& name, int gpus, const std::string& rack = "");
+  void set_class(const std::string& name, std::int64_t value);
   void take(const std::string& machine, int gpus);  // by a pod of somebody else's
   void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
   void finish_pods();  // ready ones succeed
+  // Its launchers' first generation: all pods that are on record.
+  void commit_generation(const std::string& job);
 
   std::function<Fault(const kube::HttpRequest&)> fault;
   std::vector<kube::HttpRequest> held;
@@ -84,6 +88,7 @@ class Cluster final : public kube::Transport {
   std::shared_ptr<controller::Inbox> inbox_;
   std::map<controller::Kind, local::Watch> watches_;
   std::map<std::string, placement::Host> machines_;
+  std::map<std::string, controller::PriorityClass> classes_;
   std::vector<Waiting> waiting_;
   kube::RequestHandle next_handle_ = 1;
   std::optional<SteadyPoint> due_;

@@ -14,7 +14,7 @@ namespace {
 // Two machines with 8 GPUs each.
 struct Placed {
   Placed() {
-    cluster.options.placement = controller::PlacementOptions{};
+    cluster.options.placement = placement::Levels{};
     cluster.start_operator();
     cluster.set_machine("node-a", 8);
     cluster.set_machine("node-b", 8);
@@ -180,17 +180,141 @@ TEST_CASE("placer: a machine that is taken, or gone, before there are pods is le
   }
 }
 
+TEST_CASE("placer: room goes by priority, then by age", "[controller][I43]") {
+  Placed world;
+  world.cluster.set_class("urgent", 100);
+  world.cluster.create_job("first", 4, "Custom", 4);
+  world.cluster.settle(seconds{30});
+  REQUIRE(world.phase("first") == "Running");
+  for (const char* name : {"older", "newer", "urgent"}) {
+    const json scheduling = {{"priorityClassName", "urgent"}};
+    world.cluster.clock.advance(seconds{5});
+    world.cluster.create_job(name, 3, "Custom", 4,
+                             name == std::string("urgent") ? scheduling : json{});
+    world.cluster.settle(seconds{5});
+  }
+  world.cluster.settle(seconds{60});
+  const auto line_of = [&](const char* name) {
+    const std::string message = status_of(world.cluster, name)["message"];
+    const auto line = message.find(" job");
+    return line == std::string::npos ? "0" : message.substr(line - 1, 1);
+  };
+  CHECK(line_of("urgent") == "0");
+  CHECK(line_of("older") == "1");
+  CHECK(line_of("newer") == "2");
+  for (const char* name : {"urgent", "older", "newer"}) {
+    INFO(name);
+    world.cluster.finish_pods();
+    world.cluster.settle(seconds{60});
+    CHECK(world.phase(name) == "Running");
+  }
+}
+
+TEST_CASE("placer: a required level is kept, or waited for", "[controller][I43][A45]") {
+  Placed world;
+  world.cluster.options.placement = placement::Levels::parse("rack=example.com/rack").value();
+  world.cluster.start_operator();
+  world.cluster.set_machine("node-a", 8, "one");
+  world.cluster.set_machine("node-b", 8, "two");
+  const json rack = {{"topology", {{{"level", "rack"}}}}};
+  world.cluster.create_job("train", 3, "Custom", 4, rack);
+  world.cluster.settle(seconds{30});
+  CHECK(world.reason("train") == "WaitingForRoom");
+  CHECK(status_of(world.cluster, "train")["message"] ==
+        "no room for 3 workers of nvidia.com/gpu 4 each within one rack: rack one would hold 2, in "
+        "all 4 would fit, on 2 of 2 nodes; it starts when pods end or nodes are added");
+  world.cluster.set_machine("node-c", 4, "two");
+  world.cluster.settle(seconds{30});
+  CHECK(world.phase("train") == "Running");
+  const json placement = status_of(world.cluster, "train")["placement"];
+  CHECK(placement["domain"] == "two");
+  CHECK(placement["level"] == "rack");
+}
+
+TEST_CASE("placer: a pod that takes another one's place goes near the others",
+          "[controller][I43]") {
+  Placed world;
+  world.cluster.options.placement = placement::Levels::parse("rack=example.com/rack").value();
+  world.cluster.start_operator();
+  world.cluster.set_machine("node-a", 8, "one");
+  world.cluster.set_machine("node-b", 8, "two");
+  world.cluster.set_machine("node-c", 4, "one");
+  world.cluster.create_job("train", 2, "Native", 4);
+  world.cluster.settle(seconds{30});
+  REQUIRE(world.phase("train") == "Running");
+  const json nodes = {{{"name", "node-a"}, {"workers", 2}}};
+  REQUIRE(status_of(world.cluster, "train")["placement"]["nodes"] == nodes);
+  const json before = world.cluster.get(kube::resources::kPods, "train-1-1-0");
+  world.cluster.take("node-a", 4);  // sooner than the other pod can be made
+  world.cluster.commit_generation("train");
+  world.cluster.call(kube::delete_request(kube::resources::kPods, "team", "train-1-1-0",
+                                          {.uid = before["metadata"]["uid"]}));
+  world.cluster.settle(seconds{60});
+  const json placement = status_of(world.cluster, "train")["placement"];
+  CHECK(placement["attempt"] == 1);
+  const json later = {{{"slot", 1}, {"n", 1}, {"node", "node-c"}}};
+  CHECK(placement["later"] == later);
+  CHECK(world.cluster.get(kube::resources::kPods, "train-1-1-1")["spec"]["nodeName"] == "node-c");
+  CHECK_FALSE(world.is_overbooked());
+}
+
+TEST_CASE("placer: what no room can help against is said at once", "[controller][I43]") {
+  Placed world;
+  const auto message = [&] { return status_of(world.cluster, "train")["message"]; };
+  SECTION("no such level") {
+    const json block = {{"topology", {{{"level", "block"}}}}};
+    world.cluster.create_job("train", 1, "Custom", 4, block);
+    world.cluster.settle(seconds{30});
+    CHECK(world.phase("train") == "Stalled");
+    CHECK(world.reason("train") == "InvalidScheduling");
+    CHECK(message() ==
+          "spec.scheduling.topology: this cluster has no level \"block\" (it has host): name one "
+          "of these, or have the level added to placement.levels of the chart");
+    world.cluster.patch_job("train", {{"spec", {{"scheduling", nullptr}}}});
+  }
+  SECTION("no such class") {
+    world.cluster.create_job("train", 1, "Custom", 4, {{"priorityClassName", "urgent"}});
+    world.cluster.settle(seconds{30});
+    CHECK(world.phase("train") == "Stalled");
+    CHECK(message() ==
+          "spec.scheduling.priorityClassName: there is no PriorityClass \"urgent\": create it, or "
+          "name another one");
+    world.cluster.set_class("urgent", 5);
+  }
+  world.cluster.settle(seconds{30});
+  CHECK(world.phase("train") == "Running");
+}
+
+TEST_CASE("placer: nobody keeps a required level where the scheduler decides",
+          "[controller][I43]") {
+  Cluster cluster;
+  const json host = {{"topology", {{{"level", "host"}}}}};
+  cluster.create_job("train", 2, "Custom", 4, host);
+  cluster.start_operator();
+  cluster.settle(seconds{30});
+  CHECK(status_of(cluster, "train")["phase"] == "Stalled");
+  CHECK(status_of(cluster, "train")["message"] ==
+        "spec.scheduling.topology with mode Required cannot be kept, because here the scheduler "
+        "decides on nodes (the chart's placement.enabled is not set): change that, or make it "
+        "Preferred");
+  cluster.patch_job(
+      "train",
+      {{"spec", {{"scheduling", {{"topology", {{{"level", "host"}, {"mode", "Preferred"}}}}}}}}});
+  cluster.settle(seconds{30});
+  CHECK(status_of(cluster, "train")["phase"] == "Running");
+}
+
 TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[controller][I43]") {
   api::TrainingJob job;
-  CHECK(controller::Placer::decides_for(job));
+  CHECK(controller::Placer::left_out(job).empty());
   job.spec.capacity = api::Capacity{.spot = api::SpotUse::kPrefer};
-  CHECK_FALSE(controller::Placer::decides_for(job));
+  CHECK_FALSE(controller::Placer::left_out(job).empty());
   job.spec.capacity = api::Capacity{};
   job.spec.replicas = 4;
   job.spec.elastic = api::Elastic{.min_replicas = 2};
-  CHECK_FALSE(controller::Placer::decides_for(job));
+  CHECK_FALSE(controller::Placer::left_out(job).empty());
   job.spec.elastic->on_shortage = api::OnShortage::kWait;
-  CHECK(controller::Placer::decides_for(job));
+  CHECK(controller::Placer::left_out(job).empty());
   for (
       const char* spec :
       {R"({"topologySpreadConstraints":[{"maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}]})",
@@ -200,12 +324,12 @@ TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[
        R"({"hostNetwork":true,"containers":[{"ports":[{"containerPort":1}]}]})",
        R"({"resourceClaims":[{"name":"gpu"}]})", R"({"nodeName":"node-a"})"}) {
     job.spec.template_json = R"({"spec":)" + std::string(spec) + "}";
-    CHECK_FALSE(controller::Placer::decides_for(job));
+    CHECK_FALSE(controller::Placer::left_out(job).empty());
   }
   job.spec.template_json =
       R"({"spec":{"topologySpreadConstraints":[{"whenUnsatisfiable":"ScheduleAnyway"}],)"
       R"("affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{}]}}}})";
-  CHECK(controller::Placer::decides_for(job));
+  CHECK(controller::Placer::left_out(job).empty());
   job.meta.labels["kueue.x-k8s.io/queue-name"] = "team";
-  CHECK_FALSE(controller::Placer::decides_for(job));
+  CHECK_FALSE(controller::Placer::left_out(job).empty());
 }

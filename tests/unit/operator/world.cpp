@@ -145,6 +145,11 @@ core::Plan World::plan() const {
   const core::Plan asking = core::plan(seen, policy, now);
   if (!asking.asks_for_seats) return asking;
   seating = seats(seen);
+  if (!seating.obstacle.empty()) return core::plan(seen, policy, now);
+  for (api::PlacedPod pod : asking.seats_wanted) {
+    pod.node = "near-" + std::to_string(pod.slot) + "-" + std::to_string(pod.n);
+    seating.later.push_back(pod);
+  }
   return core::plan(seen, policy, now);
 }
 

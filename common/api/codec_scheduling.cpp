@@ -1,0 +1,42 @@
+#include <algorithm>
+
+#include "common/api/codec_shared.h"
+#include "common/api/json_fields.h"
+
+namespace pawl::api {
+
+using nlohmann::json;
+
+Scheduling read_scheduling(Fields& fields) {
+  Scheduling scheduling;
+  fields.read("priorityClassName", scheduling.priority_class_name);
+  fields.each("topology", [&](Fields& item) {
+    TopologyTerm term;
+    std::string mode = "Required";
+    item.read("level", term.level);
+    item.read("mode", mode);
+    term.mode = mode == "Preferred" ? TopologyMode::kPreferred : TopologyMode::kRequired;
+    if (mode != "Preferred" && mode != "Required")
+      item.set_error(item.path_of("mode"), "must be Required or Preferred");
+    scheduling.topology.push_back(std::move(term));
+  });
+  return scheduling;
+}
+
+json write_scheduling(const Scheduling& scheduling) {
+  json object = json::object();
+  put(object, "priorityClassName", scheduling.priority_class_name);
+  for (const TopologyTerm& term : scheduling.topology) {
+    const bool is_required = term.mode == TopologyMode::kRequired;
+    object["topology"].push_back(
+        {{"level", term.level}, {"mode", is_required ? "Required" : "Preferred"}});
+  }
+  return object;
+}
+
+std::string level_of(const Scheduling& scheduling, TopologyMode mode) {
+  const auto found = std::ranges::find(scheduling.topology, mode, &TopologyTerm::mode);
+  return found == scheduling.topology.end() ? "" : found->level;
+}
+
+}  // namespace pawl::api

@@ -1,0 +1,27 @@
+// spec.scheduling of a TrainingJob: which job gets room first, and how near together its workers
+// are. Used by the codec and by operator/controller. Values; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pawl::api {
+
+enum class TopologyMode { kRequired, kPreferred };
+
+struct TopologyTerm {
+  std::string level;  // "host", a level's name, or the key of its label
+  TopologyMode mode = TopologyMode::kRequired;
+  bool operator==(const TopologyTerm&) const = default;
+};
+
+struct Scheduling {
+  std::string priority_class_name;     // "": the one that the template names
+  std::vector<TopologyTerm> topology;  // one of each mode at most
+  bool operator==(const Scheduling&) const = default;
+};
+
+// The level of this mode; "": none.
+std::string level_of(const Scheduling& scheduling, TopologyMode mode);
+
+}  // namespace pawl::api

@@ -1,0 +1,120 @@
+#include "tests/placement/line_run.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <random>
+#include <string>
+
+#include "operator/admission/line.h"
+
+namespace pawl::placement {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// GPUs of a gang, in percent of the gangs: powers of two, most of them small, as in the published
+// traces (Philly, Helios). Up to 8 one member has them all, a larger gang has 8 each.
+struct Share {
+  int gpus, percent;
+};
+constexpr std::array kMix{Share{1, 45}, Share{2, 12}, Share{4, 12}, Share{8, 18},
+                          Share{16, 6}, Share{32, 4}, Share{64, 2}, Share{256, 1}};
+
+class Cluster {
+ public:
+  explicit Cluster(int hosts) {
+    for (int host = 0; host < hosts; ++host) {
+      const std::string rack = "rack-" + std::to_string(host / 16);
+      const std::string block = "block-" + std::to_string(host / 256);
+      ledger_.set_host({.name = "host-" + std::to_string(host),
+                        .labels = {{"block", block}, {"rack", rack}},
+                        .allocatable = {{"gpu", 8}, {"pods", 100}},
+                        .is_ready = true});
+    }
+    ledger_.topology();
+  }
+
+  void join() {
+    int left = static_cast<int>(random_() % 100), which = 0;
+    while (left >= kMix[static_cast<std::size_t>(which)].percent)
+      left -= kMix[static_cast<std::size_t>(which++)].percent;
+    const int gpus = kMix[static_cast<std::size_t>(which)].gpus;
+    const std::string id = "team/job-" + std::to_string(next_++);
+    line_.join({.id = id,
+                .priority = static_cast<std::int64_t>(random_() % 3),
+                .since = TimePoint{std::chrono::milliseconds{next_}},
+                .shape = {{{"gpu", std::min(gpus, 8)}, {"pods", 1}}, {}},
+                .ask = {.units = std::max(gpus / 8, 1),
+                        .required_depth = gpus > 8 && random_() % 2 == 0 ? 1 : 0}});
+  }
+
+  // How many gangs got room.
+  std::size_t round(bool is_freed) {
+    const auto verdicts = line_.round(
+        ledger_, is_freed, [this](const admission::Gang& gang, const Placement& placed) {
+          auto& pods = running_[gang.id];
+          for (const auto& share : placed.shares) {
+            for (int i = 0; i < share.units; ++i) {
+              pods.push_back(gang.id + "-" + std::to_string(pods.size()));
+              ledger_.promise(pods.back(),
+                              {ledger_.topology().host(share.host), gang.shape.requests});
+            }
+          }
+        });
+    return static_cast<std::size_t>(
+        std::ranges::count_if(verdicts, [](const auto& one) { return one.placement.has_value(); }));
+  }
+
+  void end_one() {
+    auto gang = running_.begin();
+    std::advance(gang, static_cast<std::ptrdiff_t>(random_() % running_.size()));
+    for (const std::string& pod : gang->second) ledger_.withdraw(pod);
+    running_.erase(gang);
+  }
+
+  std::size_t waiting() const { return line_.size(); }
+
+ private:
+  Ledger ledger_{{"block", "rack"}};
+  admission::Line line_;
+  std::map<std::string, std::vector<std::string>> running_;
+  std::mt19937 random_{1};
+  int next_ = 0;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+LineTimes time_line(int hosts, int waiting, int decisions) {
+  Cluster cluster(hosts);
+  LineTimes times;
+  double seconds = 0;
+  std::size_t admitted = 0;
+  // What has no room yet stays, until so many wait.
+  while (static_cast<int>(cluster.waiting()) < waiting) {
+    const auto start = Clock::now();
+    for (int i = 0; i < 1'000; ++i) cluster.join();
+    const std::size_t placed = cluster.round(false);
+    if (placed > 0) seconds += seconds_since(start);
+    admitted += placed;
+  }
+  std::vector<double> all;
+  for (int i = 0; i < decisions; ++i) {
+    cluster.end_one();
+    cluster.join();
+    const auto start = Clock::now();
+    cluster.round(true);
+    all.push_back(seconds_since(start) * 1e3);
+  }
+  std::ranges::sort(all);
+  times.decision_ms_p99 = all[all.size() * 99 / 100];
+  times.admissions_per_s = static_cast<double>(admitted) / seconds;
+  return times;
+}
+
+}  // namespace pawl::placement
