@@ -264,7 +264,8 @@ void Schema::check_list(const json& node, const json& value, const std::string& 
     for (const json& name : keys) {
       const std::string text = name.get<std::string>();
       const json fallback = resolve(properties[text]).value("default", json());
-      key.push_back(value[i].value(text, fallback));
+      const json own = value[i].value(text, json());
+      key.push_back(own.is_null() ? fallback : own);  // null is dropped, and the default comes in
     }
     if (!seen.insert(dump(key)).second) {
       errors.push_back({item_path(path, i),

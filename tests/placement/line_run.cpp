@@ -16,11 +16,11 @@ using Clock = std::chrono::steady_clock;
 
 // GPUs of a gang, in percent of the gangs: powers of two, most of them small, as in the published
 // traces (Philly, Helios). Up to 8 one member has them all, a larger gang has 8 each.
-struct Share {
+struct Slice {
   int gpus, percent;
 };
-constexpr std::array kMix{Share{1, 45}, Share{2, 12}, Share{4, 12}, Share{8, 18},
-                          Share{16, 6}, Share{32, 4}, Share{64, 2}, Share{256, 1}};
+constexpr std::array kMix{Slice{1, 45}, Slice{2, 12}, Slice{4, 12}, Slice{8, 18},
+                          Slice{16, 6}, Slice{32, 4}, Slice{64, 2}, Slice{256, 1}};
 
 class Cluster {
  public:

@@ -83,8 +83,9 @@ int main(int count, char** words) {
   const bool is_best = compare_all(peers, states);
   const double small = p99_ms(15'360, is_smoke ? 22 : 2'000);
   const double large = p99_ms(65'536, is_smoke ? 11 : 1'000);
-  const LineTimes line = time_line(15'360, is_smoke ? 5'000 : 50'000, is_smoke ? 100 : 2'000);
-  const LineTimes long_line = time_line(65'536, is_smoke ? 5'000 : 50'000, is_smoke ? 20 : 500);
+  const LineTimes line = is_smoke ? time_line(512, 1'000, 100) : time_line(15'360, 50'000, 2'000);
+  const LineTimes long_line =
+      is_smoke ? time_line(1'024, 1'000, 20) : time_line(65'536, 50'000, 500);
   ::rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   int worse = 0;
