@@ -19,8 +19,8 @@ def set_slots(node, count):
           lambda: get("node", node)["status"]["allocatable"].get(SLOT, "0") == str(count))
 
 
-def start(name, namespace, replicas, slots, scheduling=None):
-    manifest = jobs.foreign(name, "localhost/pawl-foreign-musl:e2e", ["/bin/busybox", "sleep", "20"], kind="Custom",
+def start(name, namespace, replicas, slots, seconds, scheduling=None):
+    manifest = jobs.foreign(name, "localhost/pawl-foreign-musl:e2e", ["/bin/busybox", "sleep", str(seconds)], kind="Custom",
                             replicas=replicas)
     manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {SLOT: str(slots)}}
     if scheduling:
@@ -41,7 +41,7 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
     try:
         for node in nodes:
             set_slots(node, SLOTS)
-        first = start("first", namespace, 3, 2)  # six of eight
+        first = start("first", namespace, 3, 2, 45)  # six of eight
         until("it runs", lambda: first.status()["phase"] == "Running", timeout=60)
         placed = first.status()["placement"]
         assert [(one["name"], one["workers"]) for one in placed["nodes"]] in (
@@ -49,20 +49,22 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         wanted = [one["name"] for one in placed["nodes"] for _ in range(one["workers"])]
         assert [pod["spec"]["nodeName"] for pod in sorted(first.pods(), key=lambda pod: pod["metadata"]["name"])] == wanted
         # One of the three workers of the second gang would fit.
-        second = start("second", namespace, 3, 2)
+        second = start("second", namespace, 3, 2, 10)
         message = waits(second)
         assert "no room for 3 workers" in message and f"{SLOT} 2" in message, message
         assert "1 would fit, on 1 of 2 nodes" in message, message
         assert not second.pods()
         # Nodes without the label are racks of their own: none will ever hold three.
-        racked = start("racked", namespace, 3, 2, {"topology": [{"level": "rack"}]})
-        assert "within one rack" in waits(racked)
+        racked = start("racked", namespace, 3, 2, 10, {"topology": [{"level": "rack"}]})
+        message = waits(racked)
+        assert "within one rack" in message and "1 job before it in line" in message, message
         # Younger, and before the other two in line: with it there is no room for the second one.
         kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10")
-        urgent = start("urgent", namespace, 3, 2, {"priorityClassName": f"urgent-{namespace}"})
-        assert "in line" not in waits(urgent)
-        until("the others are told", lambda: "1 job before it in line" in second.status()["message"], timeout=60)
-        first.wait_for("Complete", timeout=90)
+        urgent = start("urgent", namespace, 3, 2, 10, {"priorityClassName": f"urgent-{namespace}"})
+        message = waits(urgent)
+        assert "in line" not in message, message
+        assert first.status()["phase"] == "Running", first.status()
+        first.wait_for("Complete", timeout=120)
         urgent.wait_for("Complete", timeout=90)
         second.wait_for("Complete", timeout=90)
         assert urgent.status()["completionTime"] <= second.status()["completionTime"]

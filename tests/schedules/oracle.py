@@ -16,7 +16,10 @@ def generations(job):
         told = step
         if now != known and status.get("members"):
             found.append((at, status, newest))
-            known, newest = now, status.get("startStep", 0)
+            # The step it starts from may be one member's alone until all have got it: what is confirmed was so before.
+            start = status.get("startStep", 0)
+            newest = min(newest, start) if now[0] == known[0] else start
+            known = now
     return found
 
 
