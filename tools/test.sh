@@ -63,7 +63,7 @@ threads_level() {
 
 # The simulator: its own tests, the seeds of bugs that were found, and three minutes of seeds that each tree has anew.
 # --long: 20,000 seeds, the known bugs that it must catch, one fault at each place of each scenario, a day of a cluster's
-# life, every order of events of a small gang.
+# life, every order of events of a small gang, placement beside brute force.
 sim_level() {
   build_level "build (sim)" sim pawl-sim sim_self
   ctest_level sim sim '^sim$'
@@ -72,6 +72,7 @@ sim_level() {
     sim_pair "sim: 20,000 seeds" "--seeds 10000 --keep-going" "--seeds 10000 --seed 10001 --keep-going"
     sim_pair "sim: exhaustive, mutants" "--exhaustive" "--mutants --seeds 500 --exhaustive"
     sim_pair "sim: generations, 24 hours" "--generations" "--hours 24"
+    placement_oracle
   else
     start_fresh_seeds
   fi
@@ -126,6 +127,14 @@ sim_pair() {  # NAME ARGUMENTS ARGUMENTS
   cat "$log"
   rm -f "$log"
   note_level "$1" $((2 - bad)) "$bad" $((SECONDS - start))
+}
+
+# Every small tree, and many random ones, by brute force.
+placement_oracle() {
+  local start=$SECONDS bad=0
+  build sim unit_operator_placement
+  build/sim/bin/unit_operator_placement "[oracle]" || bad=1
+  note_level "placement: oracle" $((1 - bad)) "$bad" $((SECONDS - start))
 }
 
 # Beside the levels that follow, which mostly wait.

@@ -126,6 +126,11 @@ std::optional<Answer> from_stall(const JobSnapshot& snapshot) {
     return Answer{"its template cannot become a pod: " + stalled->message,
                   "correct it: " + edit_template(snapshot)};
   }
+  if (stalled->reason == "InvalidScheduling") {
+    return Answer{"it asks for a place that this cluster does not give: " + stalled->message,
+                  "set spec.suspend to true, then correct spec.scheduling: " +
+                      kubectl(snapshot, "edit tj " + snapshot.job.meta.name)};
+  }
   if (stalled->reason == "NameConflict") {
     return Answer{"something stands in the way: " + stalled->message,
                   "delete that object if nobody needs it, or give the job another name"};

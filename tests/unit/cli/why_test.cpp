@@ -144,6 +144,12 @@ const std::vector<Case> kCases = {
      [](auto& f) { f.hold("Stalled", "InvalidTemplate", "the worker container has no command"); },
      "its template cannot become a pod: the worker container has no command",
      "`kubectl -n team-a edit tj gpt`"},
+    {"level that is not there",
+     [](auto& f) {
+       f.hold("Stalled", "InvalidScheduling",
+              "spec.scheduling.topology: this cluster has no level");
+     },
+     "this cluster has no level", "`kubectl -n team-a edit tj gpt`"},
     {"name conflict",
      [](auto& f) {
        f.hold("Stalled", "NameConflict",
