@@ -43,6 +43,9 @@ constexpr char kUsage[] =
     "  --placement LEVELS      decide on the nodes of all pods of a gang before there is one;\n"
     "                          LEVELS: rack=KEY,... coarse to fine, KEY that of the nodes' label,\n"
     "                          or \"nodes\"; default: the cluster's scheduler decides\n"
+    "  --reserve-after SECONDS  that a gang waits for room, before room is kept for it and "
+    "smaller\n"
+    "                          ones no longer pass it by; default: 300\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
     "                          default: they ask nobody\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -52,7 +55,7 @@ constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
   std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, spot;
-  std::string metadata, placement;
+  std::string metadata, placement, reserve_after;
   std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
@@ -76,6 +79,7 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
                                 : name == "--spot"              ? &flags.spot
                                 : name == "--metadata"          ? &flags.metadata
                                 : name == "--placement"         ? &flags.placement
+                                : name == "--reserve-after"     ? &flags.reserve_after
                                 : name == "--health-address"    ? &flags.health_address
                                 : name == "--log-level"         ? &flags.log_level
                                                                 : nullptr;
@@ -163,6 +167,19 @@ Result<api::SpotTable> read_spot(const std::string& path) {
   return table;
 }
 
+Result<admission::Patience> patience_of(const std::string& text) {
+  admission::Patience patience;
+  if (text.empty()) return patience;
+  const bool is_number =
+      text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) {
+    return fail(Code::kInvalid,
+                "--reserve-after must be seconds, 0 to 999999999, not \"" + text + "\"");
+  }
+  patience.wait_max = std::chrono::seconds{std::stoi(text)};
+  return patience;
+}
+
 Result<std::optional<placement::Levels>> placement_levels(const std::string& text) {
   if (text.empty()) return std::optional<placement::Levels>{};
   auto levels = placement::Levels::parse(text);
@@ -209,6 +226,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   PAWL_TRY(table, read_signals(flags.signals));
   PAWL_TRY(spot, read_spot(flags.spot));
   PAWL_TRY(levels, placement_levels(flags.placement));
+  PAWL_TRY(patience, patience_of(flags.reserve_after));
   const kube::TransportOptions calls{.user_agent = std::string("pawl-operator/") + kProgramVersion};
   PAWL_TRY(transport, kube::make_transport(config, clock, calls));
   PAWL_TRY(lease_transport, kube::make_transport(config, clock, calls));
@@ -218,6 +236,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.lease = lease;
   options.signals = table;
   options.placement = std::move(levels);
+  options.patience = patience;
   options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;
   options.children.native_worker_image = flags.worker_image;

@@ -34,9 +34,11 @@ json write_scheduling(const Scheduling& scheduling) {
   return object;
 }
 
-std::string level_of(const Scheduling& scheduling, TopologyMode mode) {
-  const auto found = std::ranges::find(scheduling.topology, mode, &TopologyTerm::mode);
-  return found == scheduling.topology.end() ? "" : found->level;
+std::string required_level(const std::optional<Scheduling>& scheduling) {
+  if (!scheduling) return "";
+  const auto found =
+      std::ranges::find(scheduling->topology, TopologyMode::kRequired, &TopologyTerm::mode);
+  return found == scheduling->topology.end() ? "" : found->level;
 }
 
 }  // namespace pawl::api

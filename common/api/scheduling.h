@@ -2,6 +2,7 @@
 // are. Used by the codec and by operator/controller. Values; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Scheduling {
   bool operator==(const Scheduling&) const = default;
 };
 
-// The level of this mode; "": none.
-std::string level_of(const Scheduling& scheduling, TopologyMode mode);
+// Within one domain of which the workers have to be; "": any.
+std::string required_level(const std::optional<Scheduling>& scheduling);
 
 }  // namespace pawl::api

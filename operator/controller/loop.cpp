@@ -74,7 +74,8 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       policy_(options_.policy),
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
-  if (options_.placement) placer_.emplace(*options_.placement, options_.policy.children);
+  if (options_.placement)
+    placer_.emplace(*options_.placement, options_.patience, options_.policy.children);
 }
 
 ControllerLoop::~ControllerLoop() { cancel_requests(); }
@@ -135,7 +136,7 @@ void ControllerLoop::hold_seats() {
 
 // False: it is news for nobody.
 bool ControllerLoop::decide_on_room() {
-  const std::vector<JobKey> keys = placer_->decide();
+  const std::vector<JobKey> keys = placer_->decide(clock_.now());
   for (const JobKey& key : keys) mark(key);
   return !keys.empty();
 }

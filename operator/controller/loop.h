@@ -34,6 +34,7 @@ struct LoopOptions {
   // Of all running gangs together: their reports, and the job statuses that follow from those.
   int writes_per_second_max = 30;
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
+  admission::Patience patience;
 };
 
 using Views = std::array<std::string, kKinds>;  // resourceVersions

@@ -35,6 +35,7 @@ LoopOptions loop_options(const OperatorOptions& options) {
   loop.policy.numbers_every = options.numbers_every;
   loop.is_standby = options.lease.has_value();
   loop.placement = options.placement;
+  loop.patience = options.patience;
   return loop;
 }
 

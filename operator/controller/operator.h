@@ -28,6 +28,7 @@ struct OperatorOptions {
       2'000};                                  // how often progress is written to a job, at most
   std::shared_ptr<const SignalTable> signals;  // null: what nodes say is not looked at
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
+  admission::Patience patience;
   // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
   std::optional<leader::LeaseOptions> lease;
   // Where renewals do not wait behind the requests of a thousand jobs; null: the same transport.

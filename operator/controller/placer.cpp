@@ -22,39 +22,37 @@ JobKey key_of(const std::string& id) {
   return {id.substr(0, slash), id.substr(slash + 1)};
 }
 
-// As a user would write it: thousandths of processors, and bytes in the largest unit without rest.
-std::string text_of(const std::string& resource, std::int64_t quantity) {
-  if (resource == placement::kCpu) {
-    return quantity % 1'000 == 0 ? std::to_string(quantity / 1'000)
-                                 : std::to_string(quantity) + "m";
-  }
-  const bool is_bytes = resource == "memory" || resource == "ephemeral-storage";
-  std::string unit;
-  for (const char* larger : {"Ki", "Mi", "Gi", "Ti"}) {
-    if (!is_bytes || quantity < 1'024 || quantity % 1'024 != 0) break;
-    quantity /= 1'024;
-    unit = larger;
-  }
-  return std::to_string(quantity) + unit;
+// When its pods will have ended, if its time began then. A minute to end in is more than nearly all
+// templates allow.
+std::optional<TimePoint> end_after(const api::TrainingJob& job, std::optional<TimePoint> start) {
+  const auto& limit = job.spec.deadlines.active_seconds;
+  if (!limit || !start) return std::nullopt;
+  return *start + std::chrono::seconds{*limit} + std::chrono::minutes{1};
 }
 
-std::string text_of(const placement::Resources& requests) {
-  std::string text;
-  for (const auto& [resource, quantity] : requests) {
-    if (resource == placement::kPods || quantity == 0) continue;
-    text += (text.empty() ? "" : ", ") + resource + " " + text_of(resource, quantity);
-  }
-  return text;
+// How long its pods will be there if they are placed now: the time of a first attempt begins then.
+std::optional<std::chrono::seconds> run_max(const api::TrainingJob& job, TimePoint now) {
+  const api::TrainingJobStatus& status = job.status;
+  const bool is_first = !status.start_time || status.attempt_time <= status.start_time;
+  const auto end = end_after(job, is_first ? now : status.start_time);
+  if (!end) return std::nullopt;
+  return std::chrono::ceil<std::chrono::seconds>(std::max(*end, now) - now);
 }
 
-std::string counted(int count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+// Of a gang that has begun; nothing: it only grows.
+std::optional<TimePoint> lacking_since(const api::TrainingJob& job) {
+  const auto& conditions = job.status.conditions;
+  const auto restarting =
+      std::ranges::find(conditions, api::condition::kRestarting, &api::Condition::type);
+  const bool is_lacking = restarting != conditions.end() && restarting->status == "True";
+  return is_lacking ? restarting->last_transition_time : std::nullopt;
 }
 
 }  // namespace
 
-Placer::Placer(const placement::Levels& levels, api::ChildOptions children)
-    : levels_(levels), children_(std::move(children)), ledger_(levels.labels()) {}
+Placer::Placer(const placement::Levels& levels, admission::Patience patience,
+               api::ChildOptions children)
+    : levels_(levels), children_(std::move(children)), ledger_(levels.labels()), line_(patience) {}
 
 bool Placer::is_listed() const {
   return are_hosts_listed_ && are_bookings_listed_ && are_classes_listed_;
@@ -98,7 +96,7 @@ void Placer::promise(const JobKey& key, const std::vector<core::HeldSeat>& seats
   std::set<std::string> kept;
   for (const core::HeldSeat& seat : seats) {
     const std::string pod = ledger_key(key, seat.pod);
-    ledger_.promise(pod, {seat.node, held.requests, false});
+    ledger_.promise(pod, {seat.node, held.requests, false, false, id_of(key)});
     kept.insert(pod);
   }
   for (const std::string& pod : held.pods) {
@@ -112,6 +110,7 @@ void Placer::promise(const JobKey& key, const std::vector<core::HeldSeat>& seats
 void Placer::hold(const JobKey& key, const core::Observed& seen) {
   const auto asked = asked_.find(key);
   if (asked != asked_.end() && !asked->second.offered.empty()) return;  // in no view yet
+  ledger_.expect_end(id_of(key), end_after(*seen.job, seen.job->status.start_time));
   Held& held = held_[key];
   const std::vector<core::HeldSeat> seats = core::held_seats(seen);
   if (!seats.empty()) requests(*seen.job, held);
@@ -127,6 +126,7 @@ void Placer::let_go(const JobKey& key) {
 }
 
 void Placer::release(const JobKey& key) {
+  ledger_.expect_end(id_of(key), std::nullopt);
   leave(key);
   let_go(key);
 }
@@ -172,8 +172,7 @@ Result<std::int64_t> Placer::priority_of(const api::TrainingJob& job, const json
 }
 
 Result<int> Placer::required_depth(const api::TrainingJob& job) const {
-  const std::string level =
-      job.spec.scheduling ? level_of(*job.spec.scheduling, api::TopologyMode::kRequired) : "";
+  const std::string level = api::required_level(job.spec.scheduling);
   if (level.empty()) return 0;
   if (const auto depth = levels_.depth_of(level)) return *depth;
   std::string known = placement::kHostLevel;
@@ -198,6 +197,8 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
       .is_underway = is_underway,
       .priority = priority.value_or(0),
       .since = job.meta.creation_time.value_or(TimePoint{}),
+      .waits_since = is_underway ? lacking_since(job) : job.status.attempt_time.value_or(now),
+      .run_max = run_max(job, now),
       .shape = {placement::requests_of(pod), placement::Demands::of(member_of(pod, "spec"))},
       .ask = {.units = job.spec.replicas, .required_depth = depth.value_or(0)}};
   for (const api::ExcludedNode& node : job.status.excluded_nodes) {
@@ -264,7 +265,7 @@ std::optional<Placer::Answer> Placer::take_answer(const JobKey& key, const api::
 
 // ---- who gets what
 
-void Placer::book(const admission::Gang& gang, const placement::Placement& placed) {
+void Placer::book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now) {
   const JobKey key = key_of(gang.id);
   Asked& asked = asked_.at(key);
   std::vector<api::PlacedPod> pods = asked.wanted;
@@ -274,13 +275,14 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   for (const placement::Share& share : placed.shares) {
     for (int i = 0; i < share.units; ++i, ++next) next->node = ledger_.topology().host(share.host);
   }
+  if (gang.run_max) ledger_.expect_end(gang.id, now + *gang.run_max);
   Held& held = held_[key];
   held.requests = gang.shape.requests;
   held.generation = asked.generation;
   for (const api::PlacedPod& pod : pods) {
     const std::string name =
         ledger_key(key, api::pod_name(key.name, asked.attempt, pod.slot, pod.n));
-    ledger_.promise(name, {pod.node, held.requests, false});
+    ledger_.promise(name, {pod.node, held.requests, false, false, gang.id});
     held.pods.push_back(name);
     asked.offered.push_back(name);
   }
@@ -301,55 +303,7 @@ api::PlacementStatus Placer::status_of(const placement::Placement& placed, std::
   return status;
 }
 
-// Within which domains it has to be, and what the best of them has.
-std::string Placer::nearness(const admission::Gang& gang) {
-  const placement::Topology& topology = ledger_.topology();
-  const placement::Room& room = ledger_.room(gang.shape);
-  const placement::Ask ask = admission::ask_of(ledger_, gang);
-  const int depth = ask.required_depth;
-  if (depth == 0) return ": ";
-  const std::string level = levels_.name_at(depth);
-  if (ask.beside.empty()) {
-    const auto most = placement::largest(topology, room, depth);
-    const std::string best = most.domain == nullptr ? "" : level + " " + most.domain->path;
-    return " within one " + level + ": " +
-           (best.empty() ? "" : best + " would hold " + std::to_string(most.units) + ", in all ");
-  }
-  const placement::Domain& domain = placement::domain_of(topology, depth, ask.beside.front());
-  int units = 0;
-  for (int host = domain.first_host; host < domain.end_host; ++host)
-    units += room.units[static_cast<std::size_t>(host)];
-  return " within " + level + " " + domain.path + ", where the others are: it would hold " +
-         std::to_string(units) + ", in all ";
-}
-
-std::string Placer::obstacle(const admission::Gang& gang, int ahead) {
-  const placement::Room& room = ledger_.room(gang.shape);
-  int fit = 0, nodes = 0;
-  for (const int units : room.units) {
-    fit += units;
-    nodes += units > 0 ? 1 : 0;
-  }
-  const std::string each = text_of(gang.shape.requests);
-  std::string text = "no room for " + counted(gang.ask.units, "worker") +
-                     (each.empty() ? "" : " of " + each + " each") + nearness(gang) +
-                     std::to_string(fit) + " would fit, on " + std::to_string(nodes) + " of " +
-                     counted(static_cast<int>(room.units.size()), "node");
-  if (ahead > 0) text += "; " + counted(ahead, "job") + " before it in line";
-  return text + "; it starts when pods end or nodes are added";
-}
-
-Placer::Answer Placer::refusal(const admission::Gang& gang, int ahead, int replicas) {
-  Answer answer{{.obstacle = obstacle(gang, ahead)}, ahead};
-  const int depth = gang.ask.required_depth;
-  if (gang.is_underway && depth > 0) {
-    const auto most = placement::largest(ledger_.topology(), ledger_.room(gang.shape), depth);
-    answer.seating.is_room_elsewhere = most.units >= replicas;
-  }
-  return answer;
-}
-
-std::vector<JobKey> Placer::decide() {
+std::vector<JobKey> Placer::decide(TimePoint now) {
   std::vector<JobKey> keys = std::exchange(answered_, {});
   if (std::exchange(has_new_classes_, false)) {
     for (const auto& [key, asked] : asked_) {
@@ -357,14 +311,13 @@ std::vector<JobKey> Placer::decide() {
     }
   }
   const auto verdicts =
-      line_.round(ledger_, std::exchange(is_freed_, false),
-                  [this](const auto& gang, const auto& placed) { book(gang, placed); });
+      line_.round(ledger_, std::exchange(is_freed_, false), now,
+                  [&](const auto& gang, const auto& placed) { book(gang, placed, now); });
   for (const admission::Verdict& verdict : verdicts) {
     const JobKey key = key_of(verdict.id);
     keys.push_back(key);
     Asked& asked = asked_.at(key);
-    if (!verdict.placement)
-      asked.answer = refusal(*line_.find(verdict.id), verdict.ahead, asked.replicas);
+    if (!verdict.placement) asked.answer = refusal(verdict, asked.replicas, now);
   }
   return keys;
 }

@@ -32,7 +32,7 @@ class Placer {
     int ahead = 0;  // jobs before it in line
   };
 
-  Placer(const placement::Levels& levels, api::ChildOptions children);
+  Placer(const placement::Levels& levels, admission::Patience patience, api::ChildOptions children);
 
   void receive(Mail& mail);
   bool is_listed() const;
@@ -53,7 +53,7 @@ class Placer {
   // Nothing: it has to ask first, or to wait for decide().
   std::optional<Answer> take_answer(const JobKey& key, const api::TrainingJob& job);
   // Who is to be looked at again: it has an answer, or has to ask anew.
-  std::vector<JobKey> decide();
+  std::vector<JobKey> decide(TimePoint now);
 
  private:
   struct Held {
@@ -77,10 +77,12 @@ class Placer {
                                   TimePoint now) const;
   Result<std::int64_t> priority_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
   Result<int> required_depth(const api::TrainingJob& job) const;
-  void book(const admission::Gang& gang, const placement::Placement& placed);
-  Answer refusal(const admission::Gang& gang, int ahead, int replicas);
+  void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
+  Answer refusal(const admission::Verdict& verdict, int replicas, TimePoint now);
+  std::string kept_text(const admission::Reservation& kept, int units, TimePoint now);
   std::string nearness(const admission::Gang& gang);
-  std::string obstacle(const admission::Gang& gang, int ahead);
+  std::string obstacle(const admission::Gang& gang, const admission::Verdict& verdict,
+                       TimePoint now);
   api::PlacementStatus status_of(const placement::Placement& placed, std::int64_t attempt);
 
   const placement::Levels levels_;

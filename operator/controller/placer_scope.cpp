@@ -74,8 +74,7 @@ std::string Placer::left_out(const api::TrainingJob& job) {
 }
 
 std::string Placer::defect_of(const api::TrainingJob& job, const std::string& why) {
-  const auto& scheduling = job.spec.scheduling;
-  if (!scheduling || level_of(*scheduling, api::TopologyMode::kRequired).empty()) return "";
+  if (api::required_level(job.spec.scheduling).empty()) return "";
   return "spec.scheduling.topology with mode Required cannot be kept, because " + why +
          ": change that, or make it Preferred";
 }

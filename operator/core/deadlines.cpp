@@ -3,6 +3,7 @@
 // lengthens a deadline by as much, and the controller looks again at least every ten minutes.
 #include <algorithm>
 
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -30,7 +31,8 @@ std::string in_seconds(const std::optional<std::int64_t>& limit) {
 bool has_missed_deadline(Pass& pass) {
   const Deadlines& limits = pass.job.spec.deadlines;
   const TrainingJobStatus& status = pass.job.status;
-  if (is_over(pass, status.start_time, limits.active_seconds)) {
+  const bool is_active = !waits_in_line(pass);
+  if (is_active && is_over(pass, status.start_time, limits.active_seconds)) {
     begin_failure(pass, "DeadlineExceeded",
                   "the job has been active for longer than " + in_seconds(limits.active_seconds) +
                       " (deadlines.activeSeconds)");

@@ -3,6 +3,7 @@
 #include "common/api/contract.h"
 #include "common/base/json.h"
 #include "common/base/mutant.h"
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {

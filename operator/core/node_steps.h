@@ -39,6 +39,19 @@ void count_spot_losses(Pass& pass, const Loss& loss);
 void return_to_spot(Pass& pass);
 int order_of(const api::TrainingJob& job, int slot);  // who claims first: on-demand machines
 
+// seating.cpp: on which nodes the pods of a new attempt go, before there is any. True if that is
+// not decided yet: nothing of the attempt is made.
+bool waits_for_seats(Pass& pass);
+inline constexpr char kWaitingForRoom[] = "WaitingForRoom";
+bool waits_in_line(const Pass& pass);  // … and nothing of it has run since its start, or resume
+// A pod that is not scheduled where it was to go: the whole gang is placed anew, or, where it runs,
+// the pod. True if it is.
+bool leaves_seats(Pass& pass);
+// True if the gang is to be placed anew as a whole, as it cannot get a lost member back.
+bool reunites(Pass& pass);
+// Of a pod that comes into a gang that has begun: its node, near the others, is not decided yet.
+bool waits_for_seat(Pass& pass, int slot, int n);
+
 // straggler.cpp: slow workers. True if one was told to leave its node.
 bool moves_straggler(Pass& pass);
 // The node that this pod was told to leave for that; null: none.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -19,15 +20,11 @@ bool may_take_seats(const Pass& pass) {
   return are_others_gone && (!allowed_at || pass.now_exact >= *allowed_at);
 }
 
-bool requires_level(const TrainingJob& job) {
-  const auto& scheduling = job.spec.scheduling;
-  return scheduling && !level_of(*scheduling, TopologyMode::kRequired).empty();
-}
-
 // What the scheduler refuses again and again has a reason that is not seen here. It would scatter
 // a gang that has to be together.
 bool is_left_to_scheduler(const Pass& pass) {
-  if (pass.seen.seating == nullptr || requires_level(pass.job)) return pass.seen.seating == nullptr;
+  if (pass.seen.seating == nullptr) return true;
+  if (!required_level(pass.job.spec.scheduling).empty()) return false;
   const auto& moves = pass.job.status.restarts.by_cause;
   const auto found = moves.find(cause::kUnschedulable);
   return found != moves.end() && found->second >= pass.policy.moves_max;
@@ -37,6 +34,11 @@ bool has_seats(const Pass& pass) {
   const PlacementStatus& placement = pass.job.status.placement;
   return placement.attempt == pass.job.status.attempt &&
          workers_of(placement) == pass.job.spec.replicas;
+}
+
+// Nothing of it has run since it was started, or resumed.
+bool is_first_attempt(const TrainingJobStatus& status) {
+  return status.start_time && status.attempt_time && *status.attempt_time <= *status.start_time;
 }
 
 void say_no_room(Pass& pass, const std::string& obstacle) {
@@ -49,9 +51,32 @@ void say_no_room(Pass& pass, const std::string& obstacle) {
 
 }  // namespace
 
+bool waits_in_line(const Pass& pass) {
+  const TrainingJobStatus& status = pass.job.status;
+  const bool has_nodes = status.placement.attempt == status.attempt;
+  if (!is_first_attempt(status) || has_nodes || has_begun(pass)) return false;
+  const Condition* running = find_condition(status, condition::kRunning);
+  const bool was_in_line = running != nullptr && running->reason == kWaitingForRoom;
+  return was_in_line || !is_left_to_scheduler(pass);
+}
+
+namespace {
+
+// Its nodes are no longer decided on in advance: its time begins.
+void leave_line(Pass& pass) {
+  pass.next.start_time = pass.now;
+  set_condition(pass, condition::kRunning, "False", "Starting", "the scheduler places its pods");
+}
+
+}  // namespace
+
 bool waits_for_seats(Pass& pass) {
   const Seating* seating = pass.seen.seating;
-  if (is_left_to_scheduler(pass) || has_begun(pass) || !may_take_seats(pass)) return false;
+  if (is_left_to_scheduler(pass)) {
+    if (waits_in_line(pass)) leave_line(pass);
+    return false;
+  }
+  if (has_begun(pass) || !may_take_seats(pass)) return false;
   if (has_seats(pass) && !seating->is_void) return false;
   if (is_mutant(Mutant::kI43Unplaced)) return false;
   if (!has_buildable_template(pass)) return true;
@@ -62,6 +87,7 @@ bool waits_for_seats(Pass& pass) {
   }
   if (seating->offer) {
     pass.next.placement = *seating->offer;
+    if (is_first_attempt(pass.job.status)) pass.next.start_time = pass.now;
     pass.is_status_due = true;
     const std::string on = std::to_string(seating->offer->nodes.size()) +
                            (seating->offer->nodes.size() == 1 ? " node" : " nodes");
@@ -181,9 +207,9 @@ std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* reco
   for (const PlacedNode& node : placement.nodes) {
     for (int i = 0; i < node.workers; ++i) placed.push_back({slot++, 0, node.name});
   }
-  placed.insert(placed.end(), placement.later.begin(), placement.later.end());
   // Those in slots that the gang is to go on without are made no more.
-  std::erase_if(placed, [&](const PlacedPod& pod) { return pod.slot >= size && pod.n > 0; });
+  std::ranges::copy_if(placement.later, std::back_inserter(placed),
+                       [&](const PlacedPod& pod) { return pod.slot < size; });
   return placed;
 }
 

@@ -106,18 +106,6 @@ void stall(Pass& pass, const std::string& reason, const std::string& message);
 // A spec that cannot be turned into a pod will not be tried; it says so.
 bool has_buildable_template(Pass& pass);
 
-inline constexpr char kWaitingForRoom[] = "WaitingForRoom";
-// seating.cpp: on which nodes the pods of a new attempt go, before there is any. True if that is
-// not decided yet: nothing of the attempt is made.
-bool waits_for_seats(Pass& pass);
-// A pod that is not scheduled where it was to go: the whole gang is placed anew, or, where it runs,
-// the pod. True if it is.
-bool leaves_seats(Pass& pass);
-// True if the gang is to be placed anew as a whole, as it cannot get a lost member back.
-bool reunites(Pass& pass);
-// Of a pod that comes into a gang that has begun: its node, near the others, is not decided yet.
-bool waits_for_seat(Pass& pass, int slot, int n);
-
 // suspend.cpp
 bool is_suspending(const Pass& pass);
 void suspend(Pass& pass);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/api/contract.h"
 #include "common/base/json.h"
 
 namespace pawl::placement {
@@ -16,6 +17,14 @@ int clamped(std::int64_t units) {
   return static_cast<int>(std::clamp<std::int64_t>(units, 0, kUnitsMax));
 }
 
+// By its own deadline, which counts from when the kubelet took it.
+std::optional<TimePoint> end_of(const nlohmann::json& pod) {
+  const nlohmann::json& seconds = member_of(member_of(pod, "spec"), "activeDeadlineSeconds");
+  const auto start = parse_time(text_at(member_of(pod, "status"), "startTime"));
+  if (!seconds.is_number_integer() || !start) return std::nullopt;
+  return *start + std::chrono::seconds{seconds.get<std::int64_t>()};
+}
+
 }  // namespace
 
 std::optional<Booking> booking_of(const nlohmann::json& pod) {
@@ -24,6 +33,11 @@ std::optional<Booking> booking_of(const nlohmann::json& pod) {
   if (booking.host.empty() || phase == "Succeeded" || phase == "Failed") return std::nullopt;
   booking.requests = requests_of(pod);
   const nlohmann::json& meta = member_of(pod, "metadata");
+  const std::string job = text_at(member_of(meta, "labels"), api::kLabelJobName);
+  if (!job.empty()) booking.owner = text_at(meta, "namespace") + "/" + job;
+  booking.end = end_of(pod);
+  const std::string restarts = text_at(member_of(pod, "spec"), "restartPolicy");
+  booking.is_lasting = job.empty() && !booking.end && (restarts.empty() || restarts == "Always");
   booking.is_fixture = member_of(meta, "annotations").contains("kubernetes.io/config.mirror");
   for (const nlohmann::json& owner : member_of(meta, "ownerReferences"))
     booking.is_fixture = booking.is_fixture || text_at(owner, "kind") == "DaemonSet";
@@ -66,16 +80,28 @@ bool Ledger::drop_host(const std::string& name) {
   return true;
 }
 
-void Ledger::book(const Booking& booking, int sign) {
+void Ledger::book(const Pod& pod, int sign) {
+  const Booking& booking = *pod.counted();
   Row& row = rows_[booking.host];
   for (const auto& [resource, quantity] : booking.requests) {
     const std::size_t column = column_of(resource);
     if (row.free.size() <= column) row.free.resize(column + 1, 0);
+    if (row.taken.size() <= column) row.taken.resize(column + 1, 0);
     row.free[column] -= sign * quantity;
+    if (!booking.is_fixture && !booking.is_lasting) row.taken[column] += sign * quantity;
   }
   row.bookings += sign;
-  if (!booking.is_fixture) row.movables += sign;
-  if (topology_ && row.number >= 0) note_change(row.number);
+  if (!booking.is_fixture) {
+    if (sign > 0) {
+      row.pods.push_back(&pod);
+    } else {
+      std::erase(row.pods, &pod);
+    }
+  }
+  if (topology_ && row.number >= 0) {
+    note_change(row.number);
+    note_end(row);
+  }
   if (row.bookings == 0 && !row.host) rows_.erase(booking.host);
 }
 
@@ -90,10 +116,11 @@ void Ledger::note_change(int host) {
 template <typename Change>
 void Ledger::change_pod(const std::string& pod, Change&& change) {
   Pod& entry = pods_[pod];
-  if (const Booking* before = entry.counted()) book(*before, -1);
+  if (entry.counted() != nullptr) book(entry, -1);
   change(entry);
   if (const Booking* after = entry.counted()) {
-    book(*after, 1);
+    entry.end = end_of(*after);
+    book(entry, 1);
   } else {
     pods_.erase(pod);
   }
@@ -102,7 +129,9 @@ void Ledger::change_pod(const std::string& pod, Change&& change) {
 bool Ledger::see_pod(const std::string& pod, Booking booking) {
   const auto found = pods_.find(pod);
   const Booking* before = found == pods_.end() ? nullptr : found->second.counted();
-  const bool is_freed = before != nullptr && *before != booking;
+  const bool is_freed =
+      before != nullptr && (before->host != booking.host || before->requests != booking.requests ||
+                            before->is_fixture != booking.is_fixture);
   if (found != pods_.end() && found->second.seen == booking) return false;
   change_pod(pod, [&](Pod& entry) { entry.seen = std::move(booking); });
   return is_freed;
@@ -125,6 +154,31 @@ void Ledger::withdraw(const std::string& pod) {
   const auto found = pods_.find(pod);
   if (found == pods_.end() || !found->second.promised) return;
   change_pod(pod, [](Pod& entry) { entry.promised.reset(); });
+}
+
+TimePoint Ledger::end_of(const Booking& booking) const {
+  const auto known = ends_.find(booking.owner);
+  const TimePoint end = known == ends_.end() ? Outlook::kUnknown : known->second;
+  return std::min(end, booking.end.value_or(Outlook::kUnknown));
+}
+
+void Ledger::expect_end(const std::string& owner, std::optional<TimePoint> end) {
+  const auto known = ends_.find(owner);
+  if (known == ends_.end() ? !end : end == known->second) return;
+  if (end) {
+    ends_[owner] = *end;
+  } else {
+    ends_.erase(known);
+  }
+  // The names of its pods begin with its own.
+  for (auto at = pods_.lower_bound(owner); at != pods_.end() && at->first.starts_with(owner);
+       ++at) {
+    Pod& pod = at->second;
+    if (pod.counted() == nullptr || pod.counted()->owner != owner) continue;
+    pod.end = end_of(*pod.counted());
+    const Row& row = rows_.at(pod.counted()->host);
+    if (topology_ && row.number >= 0) note_end(row);
+  }
 }
 
 // ---- what is asked
@@ -169,20 +223,29 @@ void Ledger::rebuild() {
     row.number = number;
     by_number_.push_back(&row);
   }
+  end_by_number_.resize(by_number_.size());
+  for (const Row* row : by_number_) note_end(*row);
   changed_.clear();
   rooms_.clear();
 }
 
-void Ledger::count(const Row& row, Known& known) const {
-  const auto number = static_cast<std::size_t>(row.number);
-  known.room.is_pristine[number] = row.movables == 0;
-  if (!known.may_host[number]) return;
+// `is_emptied`: as if all had ended that will.
+int Ledger::units_of(const Row& row, const Needs& needs, bool is_emptied) {
   std::int64_t fit = std::numeric_limits<std::int64_t>::max();
-  for (const auto& [column, need] : known.needs) {
-    const std::int64_t free = column < row.free.size() ? row.free[column] : 0;
+  for (const auto& [column, need] : needs) {
+    std::int64_t free = column < row.free.size() ? row.free[column] : 0;
+    if (is_emptied && column < row.taken.size()) free += row.taken[column];
     fit = std::min(fit, free / need);
   }
-  known.room.units[number] = clamped(fit);
+  return clamped(fit);
+}
+
+void Ledger::count(const Row& row, Known& known) const {
+  const auto number = static_cast<std::size_t>(row.number);
+  known.room.is_pristine[number] = row.pods.empty();
+  if (!known.may_host[number]) return;
+  known.room.units[number] = units_of(row, known.needs, false);
+  known.units_after[number] = units_of(row, known.needs, true);
 }
 
 Ledger::Known& Ledger::known_room(const Shape& shape) {
@@ -197,6 +260,7 @@ Ledger::Known& Ledger::known_room(const Shape& shape) {
     if (quantity > 0) known.needs.emplace_back(column_of(resource), quantity);
   }
   known.room.units.assign(by_number_.size(), 0);
+  known.units_after.assign(by_number_.size(), 0);
   known.room.is_pristine.assign(by_number_.size(), false);
   for (const Row* row : by_number_) {
     known.may_host.push_back(shape.demands.allow(*row->host));
@@ -206,12 +270,24 @@ Ledger::Known& Ledger::known_room(const Shape& shape) {
   return known;
 }
 
-const Room& Ledger::room(const Shape& shape) {
+Ledger::Known& Ledger::counted(const Shape& shape) {
   topology();
   Known& known = known_room(shape);
   for (; known.changes < changed_.size(); ++known.changes)
     count(*by_number_[static_cast<std::size_t>(changed_[known.changes])], known);
-  return known.room;
+  return known;
 }
+
+const Room& Ledger::room(const Shape& shape) { return counted(shape).room; }
+
+void Ledger::note_end(const Row& row) {
+  TimePoint& end = end_by_number_[static_cast<std::size_t>(row.number)];
+  end = TimePoint::min();
+  for (const Pod* pod : row.pods) {
+    if (!pod->counted()->is_lasting) end = std::max(end, pod->end);
+  }
+}
+
+Outlook Ledger::outlook(const Shape& shape) { return {counted(shape).units_after, end_by_number_}; }
 
 }  // namespace pawl::placement

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "operator/placement/host.h"
 #include "operator/placement/placement.h"
 
@@ -27,16 +28,29 @@ struct Booking {
   std::string host;
   Resources requests;
   bool is_fixture = false;  // of a DaemonSet, or a mirror pod: a machine that has no other is empty
+  bool is_lasting = false;  // ends only when somebody ends it: of a Deployment, for example
+  std::string owner = "";   // "namespace/name" of its job, of a worker
+  std::optional<TimePoint> end = std::nullopt;  // by its own deadline, if it has one
   bool operator==(const Booking&) const = default;
 };
 
 // Of a pod that is bound and has not ended; else nothing.
 std::optional<Booking> booking_of(const nlohmann::json& pod);
 
+// What fits on each host, by its number, when all that is booked there has ended, but for fixtures
+// and what is lasting.
+struct Outlook {
+  static constexpr TimePoint kUnknown = TimePoint::max();
+  const std::vector<int>& units;
+  const std::vector<TimePoint>& at;  // the latest end; of a host without any the first of all times
+};
+
 class Ledger {
  public:
   // Keys of the levels' labels, coarse to fine.
   explicit Ledger(std::vector<std::string> labels);
+  Ledger(const Ledger&) = delete;  // it points into itself
+  Ledger& operator=(const Ledger&) = delete;
 
   // True if that is news. A host's bookings stay when it goes, and count again when it is back.
   bool set_host(Host host);
@@ -47,10 +61,13 @@ class Ledger {
   bool drop_pod(const std::string& pod);
   void promise(const std::string& pod, Booking booking);
   void withdraw(const std::string& pod);  // a promise; what is seen stays
+  // When the last pod of this owner will have ended, at the latest; nothing: nobody knows.
+  void expect_end(const std::string& owner, std::optional<TimePoint> end);
 
   // References are good until the next call that changes something.
   const Topology& topology();
   const Room& room(const Shape& shape);
+  Outlook outlook(const Shape& shape);  // good for as long as the room
   const Host* find(const std::string& name) const;
   std::optional<int> number_of(const std::string& host) const;  // in topology(), as it was last
   // More of one of these is booked there than there is.
@@ -58,38 +75,50 @@ class Ledger {
   std::size_t pods() const { return pods_.size(); }
 
  private:
+  struct Pod;
   struct Row {  // of a host, which may be gone
     std::optional<Host> host;
-    std::vector<std::int64_t> free;  // by column; below 0 where too much is booked
-    int bookings = 0, movables = 0;  // movables: those that are no fixtures
-    int number = -1;                 // in the topology
+    std::vector<std::int64_t> free;   // by column; below 0 where too much is booked
+    std::vector<std::int64_t> taken;  // by those that will end
+    int bookings = 0;
+    std::vector<const Pod*> pods;  // that are no fixtures
+    int number = -1;               // in the topology
   };
   struct Pod {
     std::optional<Booking> seen, promised;
+    TimePoint end = Outlook::kUnknown;
     const Booking* counted() const { return seen ? &*seen : promised ? &*promised : nullptr; }
   };
+  using Needs = std::vector<std::pair<std::size_t, std::int64_t>>;  // by column
   struct Known {  // a room, as of the first `changes` entries of changed_
     Shape shape;
-    std::vector<std::pair<std::size_t, std::int64_t>> needs;  // by column
-    std::vector<bool> may_host;                               // by the host's number
+    Needs needs;
+    std::vector<bool> may_host;  // by the host's number
     Room room;
+    std::vector<int> units_after;  // when all have ended that will
     std::size_t changes = 0;
   };
   std::size_t column_of(const std::string& resource);
-  void book(const Booking& booking, int sign);
+  void book(const Pod& pod, int sign);
+  TimePoint end_of(const Booking& booking) const;
+  void note_end(const Row& row);
   template <typename Change>
   void change_pod(const std::string& pod, Change&& change);
   void note_change(int host);
   void rebuild();
+  Known& counted(const Shape& shape);
   Known& known_room(const Shape& shape);
+  static int units_of(const Row& row, const Needs& needs, bool is_emptied);
   void count(const Row& row, Known& known) const;
 
   const std::vector<std::string> labels_;
   std::map<std::string, Row> rows_;  // by host
   std::map<std::string, Pod> pods_;
+  std::map<std::string, TimePoint> ends_;  // by owner, as far as they are known
   std::map<std::string, std::size_t> columns_;
   std::optional<Topology> topology_;  // nothing: a host or its labels have changed
   std::vector<Row*> by_number_;
+  std::vector<TimePoint> end_by_number_;  // of the last pod there
   std::vector<int> changed_;  // hosts whose bookings changed, since the topology was built
   std::list<Known> rooms_;    // the last that were asked for come first
 };

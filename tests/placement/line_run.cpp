@@ -53,13 +53,14 @@ class Cluster {
   // How many gangs got room.
   std::size_t round(bool is_freed) {
     const auto verdicts = line_.round(
-        ledger_, is_freed, [this](const admission::Gang& gang, const Placement& placed) {
+        ledger_, is_freed, TimePoint{std::chrono::hours{1}},
+        [this](const admission::Gang& gang, const Placement& placed) {
           auto& pods = running_[gang.id];
           for (const auto& share : placed.shares) {
             for (int i = 0; i < share.units; ++i) {
               pods.push_back(gang.id + "-" + std::to_string(pods.size()));
-              ledger_.promise(pods.back(),
-                              {ledger_.topology().host(share.host), gang.shape.requests});
+              ledger_.promise(pods.back(), {ledger_.topology().host(share.host),
+                                            gang.shape.requests, false, false, gang.id});
             }
           }
         });

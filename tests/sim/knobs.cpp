@@ -126,6 +126,7 @@ Knobs draw_knobs(Random& random) {
   knobs.blind_worker = rate(random, 3);
   // An API server that forgets the decision would be told it for ever.
   knobs.places = random.one_in(4) && !knobs.prunes;
+  if (random.one_in(2)) knobs.reserve_after = seconds{random.below(40)};
   return knobs;
 }
 

@@ -63,6 +63,7 @@ struct Knobs {
   bool is_restless = false;  // one long-lived gang, and machines that come and go
   int hang = 0;              // how often a crash is none: the process neither goes on nor ends
   bool places = false;       // the operator decides on nodes
+  seconds reserve_after{300};  // of waiting: room is kept for who waits
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
   Pace pace;

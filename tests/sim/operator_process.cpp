@@ -23,6 +23,7 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   if (knobs.pace.report_seconds > 0) options.policy.report_seconds = knobs.pace.report_seconds;
   if (knobs.places)
     options.placement = placement::Levels::parse(std::string("rack=") + kRackLabel).value();
+  options.patience.wait_max = knobs.reserve_after;
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
   return options;
 }

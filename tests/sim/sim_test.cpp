@@ -1,6 +1,8 @@
 // What must hold of the simulator itself.
 #include <catch2/catch_test_macros.hpp>
 
+#include "common/base/json.h"
+
 #include "tests/sim/mutants.h"
 #include "tests/sim/stories.h"
 
@@ -32,6 +34,60 @@ TEST_CASE("sim: every scenario ends well without a fault", "[sim]") {
         result.failure ? result.failure->oracle + ": " + result.failure->message : "";
     CHECK(why == "");
     CHECK(result.operator_writes > 0);
+  }
+}
+
+namespace {
+
+// How long a gang that needs all machines waits while small jobs come for ever, of which two always
+// wait, too; nothing: for ten minutes at least.
+std::optional<seconds> wait_beside_stream(seconds reserve_after, std::uint64_t seed) {
+  Knobs knobs = calm_knobs();
+  knobs.places = true;
+  knobs.nodes = 4;
+  knobs.pods_per_node = 1;
+  knobs.reserve_after = reserve_after;
+  World world(seed, knobs, false);
+  world.training.fixed = Course{10, 5, seconds{2}};
+  std::optional<seconds> waited;
+  const auto job = [](int replicas) {
+    const nlohmann::json container = {{"name", "worker"}, {"image", "i"}, {"command", {"/train"}}};
+    return nlohmann::json{
+        {"replicas", replicas},
+        {"runtime", {{"kind", "Custom"}}},
+        {"template", {{"spec", {{"containers", nlohmann::json::array({container})}}}}}};
+  };
+  const auto phase = [&](const std::string& name) {
+    const auto found = world.api.find(pawl::kube::resources::kTrainingJobs, name);
+    return found == nullptr ? "" : text_at_pointer(*found, "/status/phase");
+  };
+  const RunResult result = world.run([&](World&) {
+    std::vector<std::string> waiting;
+    for (int second = 0, next = 0; second < 600 && !waited; ++second) {
+      std::erase_if(waiting, [&](const auto& name) { return phase(name) == "Running"; });
+      for (; waiting.size() < 2; ++next) {
+        waiting.push_back("small-" + std::to_string(next));
+        world.people.create_job(waiting.back(), job(1));
+      }
+      if (second == 60) world.people.create_job("large", job(4));
+      world.pass(seconds{1});
+      if (phase("large") == "Running") waited = seconds{second - 60};
+    }
+  });
+  CHECK_FALSE(result.failure);
+  return waited;
+}
+
+}  // namespace
+
+TEST_CASE("sim: small jobs that come for ever do not keep a large one waiting", "[sim][I43]") {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    INFO("seed " << seed);
+    const auto waited = wait_beside_stream(seconds{60}, seed);
+    REQUIRE(waited);
+    CHECK(*waited <=
+          seconds{60 + 20 + 15});  // a small one's run, and what it takes to begin and end
+    CHECK_FALSE(wait_beside_stream(seconds{100'000}, seed));  // nothing is kept
   }
 }
 

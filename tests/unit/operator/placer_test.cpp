@@ -75,6 +75,47 @@ TEST_CASE("placer: of two gangs that fit alone one runs, the other follows",
   CHECK(world.phase(second) == "Running");
 }
 
+TEST_CASE("placer: room is kept for who has waited for long", "[controller][I43]") {
+  Placed world;
+  world.cluster.create_job("a", 1, "Custom", 8);
+  world.cluster.settle(seconds{5});
+  world.cluster.create_job("large", 2, "Custom", 8);
+  world.cluster.settle(seconds{250});
+  world.cluster.create_job("passes", 1, "Custom", 4);
+  world.cluster.settle(seconds{60});
+  CHECK(world.phase("passes") == "Running");
+  world.cluster.create_job("waits", 1, "Custom", 4);
+  world.cluster.settle(seconds{60});
+  CHECK(
+      status_of(world.cluster, "waits")["message"] ==
+      "no room for 1 worker of nvidia.com/gpu 4 each: 1 would fit, on 1 of 2 nodes; 1 job before "
+      "it in line; the room is kept for jobs that have waited for longer; it starts when pods end "
+      "or nodes are added");
+  CHECK(status_of(world.cluster, "large")["message"] ==
+        "no room for 2 workers of nvidia.com/gpu 8 each: 0 would fit, on 0 of 2 nodes; 2 nodes are "
+        "kept for it, with room for 0 of its workers now; it starts when pods end or nodes are "
+        "added");
+  world.cluster.finish_pods();
+  world.cluster.settle(seconds{60});
+  CHECK(world.phase("large") == "Running");
+  CHECK(world.reason("waits") == "WaitingForRoom");
+}
+
+TEST_CASE("placer: activeSeconds counts from when there are nodes", "[controller][B4]") {
+  Placed world;
+  world.cluster.create_job("a", 2, "Custom", 8);
+  world.cluster.settle(seconds{5});
+  world.cluster.create_job("b", 2, "Custom", 8);
+  world.cluster.patch_job("b", {{"spec", {{"deadlines", {{"activeSeconds", 100}}}}}});
+  world.cluster.settle(seconds{300});
+  CHECK(world.reason("b") == "WaitingForRoom");
+  world.cluster.finish_pods();
+  world.cluster.settle(seconds{60});
+  CHECK(world.phase("b") == "Running");
+  world.cluster.settle(seconds{120});
+  CHECK(world.phase("b") == "Failed");
+}
+
 TEST_CASE("placer: a new machine is room for who waits", "[controller][I43]") {
   Placed world;
   world.cluster.create_job("large", 5, "Custom", 4);

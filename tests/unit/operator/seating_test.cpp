@@ -297,6 +297,56 @@ TEST_CASE("seating: room is held for a pod that comes in until it is there, or l
   CHECK_FALSE(is_held());
 }
 
+TEST_CASE("seating: activeSeconds does not count in line, and does where a member is lacking",
+          "[core][I27][B4]") {
+  World world(2);
+  world.set_spec([](auto& spec) { spec.deadlines.active_seconds = 100; });
+  SECTION("nobody has answered yet") {
+    world.seats = [](const core::Observed&) { return core::Seating{}; };
+    world.settle(seconds{300});
+    CHECK(world.condition("Failed").empty());
+    world.seats = offer_of;
+    world.settle(seconds{50});
+    CHECK(world.condition("Running") == "True");
+    world.settle(seconds{100});
+    CHECK(world.condition("Failed") == "True");
+  }
+  SECTION("the scheduler decides after all") {
+    world.seats = [](const core::Observed&) { return core::Seating{.obstacle = "full"}; };
+    world.settle(seconds{300});
+    CHECK(world.condition("Failed").empty());
+    world.seats = nullptr;
+    world.settle(seconds{50});
+    CHECK(world.condition("Running") == "True");
+    world.settle(seconds{100});
+    CHECK(world.condition("Failed") == "True");
+  }
+  SECTION("a member is lacking") {
+    World trained = placed_gang();
+    trained.set_spec([](auto& spec) { spec.deadlines.active_seconds = 1'000; });
+    trained.seats = [](const core::Observed&) { return core::Seating{.obstacle = "full"}; };
+    trained.remove_pod(1);
+    trained.settle(seconds{100});
+    CHECK(trained.condition("Failed").empty());
+    CHECK(trained.job.status.reason == "WaitingForRoom");
+    trained.settle(seconds{1'000});
+    CHECK(trained.condition("Failed") == "True");
+  }
+}
+
+TEST_CASE("seating: nothing is held for a worker that was to come in, and is not wanted any more",
+          "[core][I43]") {
+  World world = placed_gang();
+  world.set_spec([](auto& spec) { spec.replicas = 4; });
+  while (world.job.status.placement.later.empty()) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  REQUIRE(core::held_seats(world.observed()).size() == 4);
+  world.set_spec([](auto& spec) { spec.replicas = 3; });
+  world.settle(seconds{60});
+  CHECK(core::held_seats(world.observed()).size() == 3);
+}
+
 TEST_CASE("seating: of a gang that runs only the pod is moved that the scheduler refuses",
           "[core][I43]") {
   World world = placed_gang();

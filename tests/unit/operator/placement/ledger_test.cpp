@@ -57,6 +57,38 @@ TEST_CASE(
   CHECK(units_on(ledger, gpus(2), "a") == 4);
 }
 
+TEST_CASE("ledger: what fits when all has ended, and when that is", "[placement]") {
+  using pawl::TimePoint;
+  const TimePoint noon{std::chrono::hours{12}}, later = noon + std::chrono::hours{1};
+  Ledger ledger({});
+  ledger.set_host(host("a", 8));
+  ledger.set_host(host("b", 8));
+  CHECK(ledger.outlook(gpus(4)).units == std::vector<int>{2, 2});
+  CHECK(ledger.outlook(gpus(4)).at == std::vector<TimePoint>{TimePoint::min(), TimePoint::min()});
+  Booking fixture = on("a", 1), mine = on("a", 4), foreign = on("b", 8);
+  fixture.is_fixture = true;
+  mine.owner = "team/job";
+  foreign.end = later;
+  ledger.see_pod("team/fixture", fixture);
+  ledger.see_pod("team/job-1-0-0", mine);
+  ledger.see_pod("team/foreign", foreign);
+  CHECK(ledger.room(gpus(1)).units == std::vector<int>{3, 0});
+  CHECK(ledger.outlook(gpus(1)).units == std::vector<int>{7, 8});
+  CHECK(ledger.outlook(gpus(1)).at == std::vector<TimePoint>{Outlook::kUnknown, later});
+  ledger.expect_end("team/job", noon);
+  ledger.expect_end("team/jo", later);
+  CHECK(ledger.outlook(gpus(1)).at == std::vector<TimePoint>{noon, later});
+  mine.host = "b";
+  ledger.promise("team/job-1-1-0", mine);  // overbooked, until it is known to be there
+  CHECK(ledger.outlook(gpus(1)).at == std::vector<TimePoint>{noon, later});
+  ledger.expect_end("team/job", std::nullopt);
+  CHECK(ledger.outlook(gpus(1)).at == std::vector<TimePoint>{Outlook::kUnknown, Outlook::kUnknown});
+  ledger.drop_pod("team/job-1-0-0");
+  ledger.withdraw("team/job-1-1-0");
+  CHECK(ledger.outlook(gpus(1)).at == std::vector<TimePoint>{TimePoint::min(), later});
+  CHECK(ledger.outlook(gpus(1)).units == std::vector<int>{7, 8});
+}
+
 TEST_CASE("ledger: a pod that was bound elsewhere than promised takes what it takes there",
           "[placement]") {
   Ledger ledger({});

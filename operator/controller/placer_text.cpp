@@ -1,0 +1,104 @@
+// Why a gang waits for room, in one sentence with numbers.
+#include <string>
+
+#include "operator/controller/placer.h"
+
+namespace pawl::controller {
+namespace {
+
+// As a user would write it: thousandths of processors, and bytes in the largest unit without rest.
+std::string text_of(const std::string& resource, std::int64_t quantity) {
+  if (resource == placement::kCpu) {
+    return quantity % 1'000 == 0 ? std::to_string(quantity / 1'000)
+                                 : std::to_string(quantity) + "m";
+  }
+  const bool is_bytes = resource == "memory" || resource == "ephemeral-storage";
+  std::string unit;
+  for (const char* larger : {"Ki", "Mi", "Gi", "Ti"}) {
+    if (!is_bytes || quantity < 1'024 || quantity % 1'024 != 0) break;
+    quantity /= 1'024;
+    unit = larger;
+  }
+  return std::to_string(quantity) + unit;
+}
+
+std::string text_of(const placement::Resources& requests) {
+  std::string text;
+  for (const auto& [resource, quantity] : requests) {
+    if (resource == placement::kPods || quantity == 0) continue;
+    text += (text.empty() ? "" : ", ") + resource + " " + text_of(resource, quantity);
+  }
+  return text;
+}
+
+std::string counted(int count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+// Within which domains it has to be, and what the best of them has.
+std::string Placer::nearness(const admission::Gang& gang) {
+  const placement::Topology& topology = ledger_.topology();
+  const placement::Room& room = ledger_.room(gang.shape);
+  const placement::Ask ask = admission::ask_of(ledger_, gang);
+  const int depth = ask.required_depth;
+  if (depth == 0) return ": ";
+  const std::string level = levels_.name_at(depth);
+  if (ask.beside.empty()) {
+    const auto most = placement::largest(topology, room, depth);
+    const std::string best = most.domain == nullptr ? "" : level + " " + most.domain->path;
+    return " within one " + level + ": " +
+           (best.empty() ? "" : best + " would hold " + std::to_string(most.units) + ", in all ");
+  }
+  const placement::Domain& domain = placement::domain_of(topology, depth, ask.beside.front());
+  int units = 0;
+  for (int host = domain.first_host; host < domain.end_host; ++host)
+    units += room.units[static_cast<std::size_t>(host)];
+  return " within " + level + " " + domain.path + ", where the others are: it would hold " +
+         std::to_string(units) + ", in all ";
+}
+
+// What is kept for it, and when that is enough.
+std::string Placer::kept_text(const admission::Reservation& kept, int units, TimePoint now) {
+  const int nodes = static_cast<int>(kept.hosts.size());
+  std::string text = "; " + counted(nodes, "node");
+  if (kept.depth > 0) text += " of " + levels_.name_at(kept.depth) + " " + kept.domain->path;
+  text += (nodes == 1 ? " is" : " are") + std::string(" kept for it, with room for ") +
+          std::to_string(units - kept.lacking) + " of its workers now";
+  if (kept.begin == placement::Outlook::kUnknown || kept.begin <= now) return text;
+  return text + ", and for all by " + format_time(kept.begin) + " at the latest";
+}
+
+std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdict& verdict,
+                             TimePoint now) {
+  const placement::Room& room = ledger_.room(gang.shape);
+  int fit = 0, nodes = 0;
+  for (const int units : room.units) {
+    fit += units;
+    nodes += units > 0 ? 1 : 0;
+  }
+  const std::string each = text_of(gang.shape.requests);
+  std::string text = "no room for " + counted(gang.ask.units, "worker") +
+                     (each.empty() ? "" : " of " + each + " each") + nearness(gang) +
+                     std::to_string(fit) + " would fit, on " + std::to_string(nodes) + " of " +
+                     counted(static_cast<int>(room.units.size()), "node");
+  if (verdict.ahead > 0) text += "; " + counted(verdict.ahead, "job") + " before it in line";
+  if (verdict.kept) text += kept_text(*verdict.kept, gang.ask.units, now);
+  if (verdict.is_passed_over) text += "; the room is kept for jobs that have waited for longer";
+  return text + "; it starts when pods end or nodes are added";
+}
+
+Placer::Answer Placer::refusal(const admission::Verdict& verdict, int replicas, TimePoint now) {
+  const admission::Gang& gang = *line_.find(verdict.id);
+  Answer answer{{.obstacle = obstacle(gang, verdict, now)}, verdict.ahead};
+  const int depth = gang.ask.required_depth;
+  if (gang.is_underway && depth > 0) {
+    const placement::Room room = line_.room_beside_kept(ledger_, gang);
+    const auto most = placement::largest(ledger_.topology(), room, depth);
+    answer.seating.is_room_elsewhere = most.units >= replicas;
+  }
+  return answer;
+}
+
+}  // namespace pawl::controller
