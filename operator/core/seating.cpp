@@ -85,6 +85,8 @@ bool waits_for_seats(Pass& pass) {
     stall(pass, "InvalidScheduling", seating->defect);
     return true;
   }
+  // It stands there already: a write of it would be none, and nothing would follow.
+  if (seating->offer && *seating->offer == pass.job.status.placement) return false;
   if (seating->offer) {
     pass.next.placement = *seating->offer;
     if (is_first_attempt(pass.job.status)) pass.next.start_time = pass.now;

@@ -334,6 +334,21 @@ TEST_CASE("seating: activeSeconds does not count in line, and does where a membe
   }
 }
 
+TEST_CASE("seating: who is given again what is written goes on with it", "[core][I43]") {
+  World world(2);
+  world.seats = offer_of;
+  for (int i = 0; i < 5 && world.job.status.placement.attempt == 0; ++i) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  REQUIRE(world.job.status.placement.attempt == 1);
+  REQUIRE(world.pods.empty());
+  world.job.status.start_time.reset();  // somebody took it away, so no other write is due
+  const core::Seating same{.offer = world.job.status.placement, .is_void = true};
+  core::Observed seen = world.observed();
+  seen.seating = &same;
+  CHECK_FALSE(core::plan(seen, world.policy, world.now).actions.empty());
+}
+
 TEST_CASE("seating: nothing is held for a worker that was to come in, and is not wanted any more",
           "[core][I43]") {
   World world = placed_gang();
