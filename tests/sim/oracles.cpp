@@ -158,6 +158,8 @@ void Oracles::o02_no_second_creation(const kube::HttpRequest& request) {
   std::string what = text_at_pointer(body, "/kind") + " " + text_at_pointer(body, "/metadata/name");
   const auto job = job_of(uid);
   if (job && job->meta.deletion_time) return;  // a view that is behind makes it ask for conflicts
+  const auto gone = gone_.find(uid);
+  if (gone != gone_.end() && engine_.elapsed() - gone->second.since < kViewLag) return;
   // Each attempt that runs sees to it that there is one, and each edit of the job that changes how
   // many pods it keeps; an edit that the operator has yet to see, or a launcher's word in the
   // record, voids the write that follows, and both are made anew.
@@ -185,6 +187,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     const std::string uid = text_at_pointer(after, "/metadata/uid");
     const bool is_gone = change.is_deletion || after.at("metadata").contains("deletionTimestamp");
     if (is_gone) gone_.try_emplace(uid, Gone{engine_.elapsed(), truth_.blind});
+    if (is_left_to_scheduler(change.before)) left_out_[uid] = engine_.elapsed();
     if (actor != Actor::kOperator) return;
     o13_objects_stay_small(change);
     change.is_deletion ? i11_ttl_is_over(after) : on_job_written(change);

@@ -85,6 +85,7 @@ class Oracles final : public ApiObserver {
 
   // oracles_capacity.cpp
   bool is_capacity_seen(const std::string& uid) const;  // by every operator
+  bool is_seen(milliseconds edited) const;              // what was edited then
   void i41_pod_is_where_it_may(const nlohmann::json& pod, const PodFacts& facts);
   void i43_pod_is_placed(const nlohmann::json& pod, const PodFacts& facts);
   void i41_fallback_is_kept(const api::TrainingJob& job, const std::string& which, int preference);
@@ -129,6 +130,7 @@ class Oracles final : public ApiObserver {
   void o11_what_is_over_runs_nothing(const Nodes& nodes);
 
   std::optional<api::TrainingJob> job_of(const std::string& uid) const;
+  bool is_left_to_scheduler(const local::Object& job) const;
   local::Object group_of(const std::string& job_uid) const;
   int active_pods(const std::string& job_uid) const;  // without those that were given up
   // … and without those that the operator before may have made when this one looked already: late
@@ -147,9 +149,10 @@ class Oracles final : public ApiObserver {
   struct Gone {
     milliseconds since{0}, blind{0};
   };
-  std::map<std::string, Gone> gone_;      // jobs that are deleted, by UID
-  std::map<std::string, Gone> ended_;     // pods that have said why, by UID
-  std::map<std::string, int> creations_;  // by request, while calm
+  std::map<std::string, Gone> gone_;              // jobs that are deleted, by UID
+  std::map<std::string, milliseconds> left_out_;  // jobs that are not placed, when last, by UID
+  std::map<std::string, Gone> ended_;             // pods that have said why, by UID
+  std::map<std::string, int> creations_;          // by request, while calm
   struct Written {
     int count = 0;
     milliseconds last{-3'600'000};

@@ -40,7 +40,11 @@ bool may_have_been_on_spot(const TrainingJob& job, const std::string& pod) {
 bool Oracles::is_capacity_seen(const std::string& uid) const {
   const auto truth = truth_.jobs.find(uid);
   if (truth == truth_.jobs.end() || !truth->second.capacity_edited) return true;
-  return engine_.elapsed() > *truth->second.capacity_edited + kEditSeenAfter + truth_.blind;
+  return is_seen(*truth->second.capacity_edited);
+}
+
+bool Oracles::is_seen(milliseconds edited) const {
+  return engine_.elapsed() > edited + kEditSeenAfter + truth_.blind;
 }
 
 void Oracles::i41_pod_is_where_it_may(const json& pod, const PodFacts& facts) {

@@ -119,11 +119,19 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
   }
 }
 
+bool Oracles::is_left_to_scheduler(const local::Object& job) const {
+  if (!knobs_.places || job == nullptr) return false;
+  const auto decoded = api::decode_training_job(*job);
+  return decoded && !controller::Placer::left_out(*decoded).empty();
+}
+
 // Who comes into a gang that the scheduler has placed is the scheduler's, too.
 void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
   const auto job = job_of(facts.job_uid);
   if (!knobs_.places || !job || truth_.jobs[facts.job_uid].was_status_cut) return;
   if (!is_capacity_seen(facts.job_uid) || !controller::Placer::left_out(*job).empty()) return;
+  const auto left_out = left_out_.find(facts.job_uid);
+  if (left_out != left_out_.end() && !is_seen(left_out->second)) return;  // decided before
   const auto moves = job->status.restarts.by_cause.find(core::cause::kUnschedulable);
   if (moves != job->status.restarts.by_cause.end() && moves->second >= core::Policy{}.moves_max)
     return;
