@@ -128,7 +128,7 @@ std::optional<Answer> from_stall(const JobSnapshot& snapshot) {
   }
   if (stalled->reason == "InvalidScheduling") {
     return Answer{"it asks for a place that this cluster does not give: " + stalled->message,
-                  "set spec.suspend to true, then correct spec.scheduling: " +
+                  "do what it says, or correct spec.scheduling: " +
                       kubectl(snapshot, "edit tj " + snapshot.job.meta.name)};
   }
   if (stalled->reason == "NameConflict") {

@@ -126,26 +126,31 @@ class Line::Round {
   }
 
   // It stays in line: if it has waited for long, room is kept for it from those behind it.
-  std::set<std::string> pass_by(const Waiting& waiting) {
+  void pass_by(const Waiting& waiting) {
     const Gang& gang = waiting.gang;
-    std::set<std::string> names;
-    if (is_all_kept_ || !gang.waits_since || now_ - *gang.waits_since < patience_.wait_max)
-      return names;
+    if (is_all_kept_ || !gang.waits_since || now_ - *gang.waits_since < patience_.wait_max) return;
     int& too_large = too_large_[waiting.group->second.number];
-    if (gang.beside.empty() && gang.ask.units >= too_large) return names;
-    const std::size_t before = kept_.size();
+    if (gang.beside.empty() && gang.ask.units >= too_large) return;
     if (!keep_for(gang) && gang.beside.empty()) too_large = gang.ask.units;
-    if (kept_.size() > before) {
-      for (const int host : kept_.back().second.hosts) names.insert(ledger_.topology().host(host));
-    }
+  }
+
+  // Null: nothing.
+  const Reservation* kept_for(const Gang& gang) const {
+    const auto found = std::ranges::find(kept_, &gang, &std::pair<const Gang*, Reservation>::first);
+    return found == kept_.end() ? nullptr : &found->second;
+  }
+
+  std::set<std::string> hosts_kept_for(const Gang& gang) const {
+    std::set<std::string> names;
+    const Reservation* kept = kept_for(gang);
+    if (kept == nullptr) return names;
+    for (const int host : kept->hosts) names.insert(ledger_.topology().host(host));
     return names;
   }
 
   // Why it got nothing.
   void explain(const Waiting& waiting, Verdict& verdict) {
-    for (const auto& [gang, reservation] : kept_) {
-      if (gang == &waiting.gang) verdict.kept = reservation;
-    }
+    if (const Reservation* kept = kept_for(waiting.gang)) verdict.kept = *kept;
     const bool is_asked_of_all = waiting.gang.beside.empty() && !verdict.kept;
     verdict.is_passed_over = is_asked_of_all && may_fit(waiting, kAll);
   }
@@ -224,13 +229,13 @@ class Line::Round {
                             ledger_.outlook(gang.shape)};
     auto found = reserve(prospect, ask, is_kept_, now_);
     if (!found) return false;
-    const std::size_t hosts = hosts_kept_ + found->hosts.size();
+    std::size_t hosts = found->hosts.size();
+    for (const auto& [owner, reservation] : kept_) hosts += reservation.hosts.size();
     const bool is_too_much =
         hosts * static_cast<std::size_t>(patience_.part_of_hosts) > is_kept_.size();
     is_all_kept_ = is_too_much || kept_.size() + 1 == Patience::kGangsMax;
     if (is_too_much && !kept_.empty()) return true;
     for (const int host : found->hosts) is_kept_[static_cast<std::size_t>(host)] = true;
-    hosts_kept_ = hosts;
     kept_.emplace_back(&gang, std::move(*found));
     ++changes_;
     return true;
@@ -247,8 +252,7 @@ class Line::Round {
   bool is_all_kept_ = false;
   std::vector<std::pair<const Gang*, Reservation>> kept_;
   std::vector<bool> is_kept_;  // by the host's number
-  std::size_t hosts_kept_ = 0;
-  placement::Room rest_;  // of the gang that is looked at
+  placement::Room rest_;       // of the gang that is looked at
 };
 
 std::vector<Verdict> Line::round(placement::Ledger& ledger, bool is_freed, TimePoint now,
@@ -278,7 +282,8 @@ std::vector<Verdict> Line::pass(placement::Ledger& ledger, bool is_freed, TimePo
     Verdict verdict{.id = place.id, .ahead = ahead};
     if (is_new || is_freed) verdict.placement = round.try_place(waiting);
     if (!verdict.placement) {
-      note_kept(place.id, round.pass_by(waiting));
+      round.pass_by(waiting);
+      note_kept(place.id, round.hosts_kept_for(waiting.gang));
       if (is_new) round.explain(waiting, verdict);
       ++ahead;
     }

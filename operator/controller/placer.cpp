@@ -96,7 +96,7 @@ void Placer::promise(const JobKey& key, const std::vector<core::HeldSeat>& seats
   std::set<std::string> kept;
   for (const core::HeldSeat& seat : seats) {
     const std::string pod = ledger_key(key, seat.pod);
-    ledger_.promise(pod, {seat.node, held.requests, false, false, id_of(key)});
+    ledger_.promise(pod, {.host = seat.node, .requests = held.requests, .owner = id_of(key)});
     kept.insert(pod);
   }
   for (const std::string& pod : held.pods) {
@@ -282,7 +282,7 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   for (const api::PlacedPod& pod : pods) {
     const std::string name =
         ledger_key(key, api::pod_name(key.name, asked.attempt, pod.slot, pod.n));
-    ledger_.promise(name, {pod.node, held.requests, false, false, gang.id});
+    ledger_.promise(name, {.host = pod.node, .requests = held.requests, .owner = gang.id});
     held.pods.push_back(name);
     asked.offered.push_back(name);
   }

@@ -52,18 +52,19 @@ class Cluster {
 
   // How many gangs got room.
   std::size_t round(bool is_freed) {
-    const auto verdicts = line_.round(
-        ledger_, is_freed, TimePoint{std::chrono::hours{1}},
-        [this](const admission::Gang& gang, const Placement& placed) {
-          auto& pods = running_[gang.id];
-          for (const auto& share : placed.shares) {
-            for (int i = 0; i < share.units; ++i) {
-              pods.push_back(gang.id + "-" + std::to_string(pods.size()));
-              ledger_.promise(pods.back(), {ledger_.topology().host(share.host),
-                                            gang.shape.requests, false, false, gang.id});
-            }
-          }
-        });
+    const auto verdicts =
+        line_.round(ledger_, is_freed, TimePoint{std::chrono::hours{1}},
+                    [this](const admission::Gang& gang, const Placement& placed) {
+                      auto& pods = running_[gang.id];
+                      for (const auto& share : placed.shares) {
+                        for (int i = 0; i < share.units; ++i) {
+                          pods.push_back(gang.id + "-" + std::to_string(pods.size()));
+                          ledger_.promise(pods.back(), {.host = ledger_.topology().host(share.host),
+                                                        .requests = gang.shape.requests,
+                                                        .owner = gang.id});
+                        }
+                      }
+                    });
     return static_cast<std::size_t>(
         std::ranges::count_if(verdicts, [](const auto& one) { return one.placement.has_value(); }));
   }

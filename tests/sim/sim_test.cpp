@@ -2,7 +2,6 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "common/base/json.h"
-
 #include "tests/sim/mutants.h"
 #include "tests/sim/stories.h"
 

@@ -1,6 +1,7 @@
 // Where the pods of an attempt go is written before there is any.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
 
 #include "tests/unit/operator/world.h"
 
@@ -15,6 +16,14 @@ core::Seating offer_of(const core::Observed& seen) {
   const std::int64_t attempt = seen.job->status.attempt;
   return {.offer = api::PlacementStatus{
               attempt, "rack-1", {{"node-" + std::to_string(attempt), seen.job->spec.replicas}}}};
+}
+
+// In the next few plans, of which no time passes.
+void act_until(World& world, const std::function<bool()>& is_done) {
+  for (int plans = 0; plans < 10 && !is_done(); ++plans) {
+    for (const core::Action& action : world.plan().actions) world.apply(action);
+  }
+  REQUIRE(is_done());
 }
 
 }  // namespace
@@ -74,9 +83,7 @@ TEST_CASE("seating: each attempt is placed anew, when the pods of the one before
 TEST_CASE("seating: another size before there are pods is placed anew", "[core][I43][I17]") {
   World world(2);
   world.seats = offer_of;
-  while (world.job.status.placement.attempt == 0) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
+  act_until(world, [&] { return world.job.status.placement.attempt > 0; });
   world.set_spec([](auto& spec) { spec.replicas = 4; });
   world.settle(seconds{30});
   CHECK(world.job.status.placement.nodes == std::vector<api::PlacedNode>{{"node-1", 4}});
@@ -106,9 +113,7 @@ TEST_CASE("seating: nodes that cannot take the gang any more are left before the
     seating.is_void = is_void;
     return seating;
   };
-  while (world.job.status.placement.attempt == 0) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
+  act_until(world, [&] { return world.job.status.placement.attempt > 0; });
   core::Seating gone{.is_void = true};
   core::Observed seen = world.observed();
   seen.seating = &gone;
@@ -175,9 +180,7 @@ TEST_CASE("seating: of a job that may not make its pods nothing is held", "[core
   World world(2);
   world.seats = offer_of;
   world.is_kubelet_on = false;
-  while (world.job.status.placement.attempt == 0) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
+  act_until(world, [&] { return world.job.status.placement.attempt > 0; });
   world.refusal = core::Refusal{.action = "create Pod",
                                 .message = "exceeded quota",
                                 .reason = "Forbidden",
@@ -282,9 +285,7 @@ TEST_CASE("seating: room is held for a pod that comes in until it is there, or l
   World world = placed_gang();
   world.is_kubelet_on = false;
   world.remove_pod(1);
-  while (world.job.status.placement.later.empty()) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
+  act_until(world, [&] { return !world.job.status.placement.later.empty(); });
   const core::HeldSeat later{"gpt-1-1-1", "near-1-1"};
   const auto is_held = [&] {
     const auto held = core::held_seats(world.observed());
@@ -301,25 +302,25 @@ TEST_CASE("seating: activeSeconds does not count in line, and does where a membe
           "[core][I27][B4]") {
   World world(2);
   world.set_spec([](auto& spec) { spec.deadlines.active_seconds = 100; });
+  const auto check_begins_and_fails = [&] {
+    world.settle(seconds{50});
+    CHECK(world.condition("Running") == "True");
+    world.settle(seconds{100});
+    CHECK(world.condition("Failed") == "True");
+  };
   SECTION("nobody has answered yet") {
     world.seats = [](const core::Observed&) { return core::Seating{}; };
     world.settle(seconds{300});
     CHECK(world.condition("Failed").empty());
     world.seats = offer_of;
-    world.settle(seconds{50});
-    CHECK(world.condition("Running") == "True");
-    world.settle(seconds{100});
-    CHECK(world.condition("Failed") == "True");
+    check_begins_and_fails();
   }
   SECTION("the scheduler decides after all") {
     world.seats = [](const core::Observed&) { return core::Seating{.obstacle = "full"}; };
     world.settle(seconds{300});
     CHECK(world.condition("Failed").empty());
     world.seats = nullptr;
-    world.settle(seconds{50});
-    CHECK(world.condition("Running") == "True");
-    world.settle(seconds{100});
-    CHECK(world.condition("Failed") == "True");
+    check_begins_and_fails();
   }
   SECTION("a member is lacking") {
     World trained = placed_gang();
@@ -337,10 +338,7 @@ TEST_CASE("seating: activeSeconds does not count in line, and does where a membe
 TEST_CASE("seating: who is given again what is written goes on with it", "[core][I43]") {
   World world(2);
   world.seats = offer_of;
-  for (int i = 0; i < 5 && world.job.status.placement.attempt == 0; ++i) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
-  REQUIRE(world.job.status.placement.attempt == 1);
+  act_until(world, [&] { return world.job.status.placement.attempt > 0; });
   REQUIRE(world.pods.empty());
   world.job.status.start_time.reset();  // somebody took it away, so no other write is due
   const core::Seating same{.offer = world.job.status.placement, .is_void = true};
@@ -353,9 +351,7 @@ TEST_CASE("seating: nothing is held for a worker that was to come in, and is not
           "[core][I43]") {
   World world = placed_gang();
   world.set_spec([](auto& spec) { spec.replicas = 4; });
-  while (world.job.status.placement.later.empty()) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
+  act_until(world, [&] { return !world.job.status.placement.later.empty(); });
   REQUIRE(core::held_seats(world.observed()).size() == 4);
   world.set_spec([](auto& spec) { spec.replicas = 3; });
   world.settle(seconds{60});
@@ -388,9 +384,7 @@ TEST_CASE("seating: room is held for pods that are to be made, or wait", "[core]
   World world(2);
   world.seats = offer_of;
   CHECK(core::held_seats(world.observed()).empty());
-  while (world.job.status.placement.attempt == 0) {
-    for (const core::Action& action : world.plan().actions) world.apply(action);
-  }
+  act_until(world, [&] { return world.job.status.placement.attempt > 0; });
   const std::string job = world.job.meta.name;
   const std::vector<core::HeldSeat> both{{job + "-1-0-0", "node-1"}, {job + "-1-1-0", "node-1"}};
   CHECK(core::held_seats(world.observed()) == both);

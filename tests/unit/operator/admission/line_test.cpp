@@ -35,9 +35,10 @@ struct Yard {
     int member = 0;
     for (const auto& share : placed.shares) {
       for (int i = 0; i < share.units; ++i) {
-        ledger.promise(
-            gang.id + std::to_string(member++),
-            {ledger.topology().host(share.host), gang.shape.requests, false, false, gang.id});
+        ledger.promise(gang.id + std::to_string(member++),
+                       {.host = ledger.topology().host(share.host),
+                        .requests = gang.shape.requests,
+                        .owner = gang.id});
       }
     }
     if (gang.run_max) ledger.expect_end(gang.id, now + *gang.run_max);
@@ -206,7 +207,8 @@ TEST_CASE("line: what is remembered changes no answer", "[admission]") {
       const std::string owner = "owner-" + std::to_string(random.below(4));
       for (Yard* each : {&yard, &plain}) {
         each->set_host(name, gpus + 2, rack);
-        each->ledger.promise("pod-" + name, {name, {{"gpu", gpus}}, false, false, owner});
+        each->ledger.promise("pod-" + name,
+                             {.host = name, .requests = {{"gpu", gpus}}, .owner = owner});
       }
     }
     for (int owner = 0; owner < 3; ++owner) {

@@ -44,7 +44,8 @@ struct Site {
     last = line.round(ledger, is_freed, now, [this](const Gang& gang, const auto& placed) {
       for (const auto& share : placed.shares) {
         const std::string& host = ledger.topology().host(share.host);
-        ledger.promise(gang.id + "/" + host, {host, gang.shape.requests, false, false, gang.id});
+        ledger.promise(gang.id + "/" + host,
+                       {.host = host, .requests = gang.shape.requests, .owner = gang.id});
         running[gang.id].push_back(gang.id + "/" + host);
       }
       if (gang.run_max) ledger.expect_end(gang.id, now + *gang.run_max);
