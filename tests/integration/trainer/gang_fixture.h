@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/store/store.h"
 #include "tests/integration/trainer/launch.h"
-#include "tests/unit/trainer/gang.h"
+#include "tests/unit/trainer/samples.h"
 
 namespace pawl::test {
 

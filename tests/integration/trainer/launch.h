@@ -1,13 +1,9 @@
 // Starts the real pawl-train and plays the launcher's end of its channel.
 #pragma once
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <map>
 #include <memory>
@@ -19,55 +15,11 @@
 
 #include "common/api/channel.h"
 #include "common/os/seqpacket.h"
+#include "tests/integration/trainer/process.h"
 
 namespace pawl::test {
 
 namespace channel = api::channel;
-
-// A child process; its standard output and error go to one file. Killed at the end of the test.
-class Process {
- public:
-  // `inherited` keeps its number in the child.
-  Process(const std::vector<std::string>& arguments, std::map<std::string, std::string> environment,
-          const std::string& log_path, int inherited = -1) {
-    std::vector<std::string> variables;
-    for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-    std::vector<char*> argv, envp;
-    std::string program = PAWL_TRAIN_PROGRAM;
-    argv.push_back(program.data());
-    std::vector<std::string> copies = arguments;
-    for (std::string& copy : copies) argv.push_back(copy.data());
-    for (std::string& variable : variables) envp.push_back(variable.data());
-    argv.push_back(nullptr);
-    envp.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 1, log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                       0600);
-    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (inherited >= 0) ::posix_spawn_file_actions_adddup2(&actions, inherited, inherited);
-    if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), envp.data()) != 0)
-      pid_ = -1;
-    ::posix_spawn_file_actions_destroy(&actions);
-  }
-  Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
-  ~Process() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    static_cast<void>(wait());
-  }
-  void signal(int number) const { ::kill(pid_, number); }
-  // Its exit code, or minus the signal that ended it.
-  int wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = -1;
-};
 
 // One process with its channel. A thread answers it as a launcher does: buffers when it asks for
 // them, and, unless told otherwise, the release of what it sealed.
@@ -124,8 +76,9 @@ class Launched {
   std::vector<std::byte> content(const channel::Sealed& of) {
     const std::lock_guard lock(mutex_);
     std::vector<std::byte> bytes(of.bytes);
-    static_cast<void>(::pread(buffers_[static_cast<std::size_t>(of.buffer)].get(), bytes.data(),
-                              bytes.size(), 0));
+    const ssize_t count =
+        ::pread(buffers_[static_cast<std::size_t>(of.buffer)].get(), bytes.data(), bytes.size(), 0);
+    bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
     return bytes;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <thread>
 
 #include "tests/unit/trainer/gang.h"
 
@@ -11,11 +12,12 @@ using test::Rank;
 
 namespace {
 
-// As fast as a machine that is too hot.
+// As fast as a machine that is too hot: a pass takes `more` longer, and then `times` as long. Only
+// with both is a rank slow on every machine: on a busy one the pass itself is longer than `more`.
 class SlowModel final : public models::Model<float> {
  public:
-  SlowModel(std::unique_ptr<models::Model<float>> inner, std::chrono::milliseconds more)
-      : inner_(std::move(inner)), more_(more) {}
+  SlowModel(std::unique_ptr<models::Model<float>> inner, std::chrono::milliseconds more, int times)
+      : inner_(std::move(inner)), more_(more), times_(times) {}
   const std::vector<models::Tensor>& tensors() const override { return inner_->tensors(); }
   models::Index parameter_count() const override { return inner_->parameter_count(); }
   std::size_t activation_bytes() const override { return inner_->activation_bytes(); }
@@ -26,14 +28,18 @@ class SlowModel final : public models::Model<float> {
                const models::MicroBatch& batch, float scale,
                const models::GradientsReady& ready) override {
     passes += 1;
+    const auto began = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(more_);
-    return inner_->train(parameters, gradients, batch, scale, ready);
+    const double loss = inner_->train(parameters, gradients, batch, scale, ready);
+    std::this_thread::sleep_for((times_ - 1) * (std::chrono::steady_clock::now() - began));
+    return loss;
   }
   std::int64_t passes = 0;
 
  private:
   std::unique_ptr<models::Model<float>> inner_;
   std::chrono::milliseconds more_;
+  int times_;
 };
 
 }  // namespace
@@ -79,17 +85,17 @@ TEST_CASE("trainer: a slow rank makes fewer micro-batches, is named, and no bit 
   const auto ranks =
       test::run_gang(config, {.world_size = 3, .prepare = [](Rank& rank) {
                                 rank.model = std::make_unique<SlowModel>(
-                                    std::move(rank.model),
-                                    std::chrono::milliseconds(rank.ring->rank() == 1 ? 60 : 15));
+                                    std::move(rank.model), std::chrono::milliseconds(15),
+                                    rank.ring->rank() == 1 ? 4 : 1);
                               }});
   for (const Rank& rank : ranks) REQUIRE(rank.outcome);
   const auto passes = [&](std::size_t rank) {
     return dynamic_cast<const SlowModel&>(*ranks[rank].model).passes;
   };
   CHECK(passes(0) + passes(1) + passes(2) == 50 * 12);
-  // Four a step for each, until the first window has ended.
-  CHECK(passes(1) < 16 * 4 + 34 * 3);
-  CHECK(passes(0) > 16 * 4 + 34 * 4);
+  // Four a step for each, until the first window has ended; then fewer in most. Who of the others
+  // makes them depends on what else this machine does.
+  CHECK(passes(1) < 16 * 4 + 34 * 4 - 34 / 2);
   CHECK(std::ranges::any_of(ranks[0].session.reports, [](const api::channel::Report& report) {
     return report.note.starts_with("rank 1 is slow: ");
   }));

@@ -1,6 +1,7 @@
 #include "trainer-runtime/parallel/hand_over.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <thread>
 
 #include "tests/unit/trainer/gang.h"
 

@@ -1,0 +1,100 @@
+#include "tests/unit/trainer/gang.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "common/os/real_clock.h"
+
+namespace pawl::test {
+namespace {
+
+void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& options) {
+  const RealClock clock;
+  const auto corpus = data::TextCorpus::open(config.data, config.model.context);
+  rank.model = models::make_model<float>(config);
+  rank.arrays = std::make_unique<optim::TrainingArrays>(rank.model->parameter_count());
+  models::initialise(rank.model->tensors(), config.seed, rank.arrays->parameters.span());
+  rank.start = {0, 0, config.seed, config_hash(config), model_hash(config)};
+  std::unique_ptr<store::Store> store;
+  rank.sink = saving::make_no_sink();
+  if (!options.checkpoint_uri.empty()) {
+    store = *store::open_store(options.checkpoint_uri);
+    rank.sink = saving::make_direct_sink(
+        *store, *rank.ring,
+        saving::Shard(rank.model->tensors(), rank.ring->rank(), rank.ring->world_size()),
+        {"test", options.attempt, 100});
+  }
+  if (options.load_step > 0) {
+    const auto opened = checkpoint::open_checkpoint(
+        options.checkpoint_uri + "/" +
+        checkpoint::folder_of({options.load_step, 1, 1, checkpoint::job_tag("test")}));
+    if (!opened) {
+      rank.outcome = tl::make_unexpected(opened.error());
+      return;
+    }
+    rank.start = *saving::decode_state(opened->found.manifest.trainer_json);
+    if (const Status loaded =
+            saving::load_arrays(opened->reader, rank.model->tensors(), *rank.arrays);
+        !loaded) {
+      rank.outcome = tl::make_unexpected(loaded.error());
+      return;
+    }
+  }
+  options.prepare(rank);
+  trainer::Pulse pulse{clock, options.pulse_fd};
+  trainer::Trainer trainer({config, *corpus, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
+                            rank.session, pulse, clock, 100'000, options.is_stored},
+                           rank.start);
+  rank.outcome = trainer.run();
+  options.finished(rank);
+  rank.sink.reset();  // it borrows the store
+}
+
+}  // namespace
+
+std::vector<Rank> run_gang(const TrainerConfig& config, const GangOptions& options) {
+  const auto count = static_cast<std::size_t>(options.world_size);
+  std::vector<Rank> ranks(count);
+  std::vector<os::Fd> listeners;
+  collective::RingOptions ring{.world_size = options.world_size, .generation = 1, .key = "key"};
+  for (std::size_t i = 0; i < count; ++i) {
+    listeners.push_back(*os::listen_tcp("127.0.0.1", 0));
+    ring.peers.push_back(os::join_host_port("127.0.0.1", *os::local_port(listeners.back().get())));
+  }
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      collective::RingOptions mine = ring;
+      mine.rank = static_cast<int>(i);
+      ranks[i].ring =
+          count == 1 ? collective::make_self() : *collective::make_ring(mine, listeners[i]);
+      run_rank(ranks[i], config, options);
+      ranks[i].ring.reset();  // the others see that this rank is gone
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+bool is_equal(const optim::TrainingArrays& a, const optim::TrainingArrays& b) {
+  const auto same = [](const device::Buffer<float>& x, const device::Buffer<float>& y) {
+    return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
+  };
+  return same(a.parameters, b.parameters) && same(a.moment1, b.moment1) &&
+         same(a.moment2, b.moment2);
+}
+
+std::vector<double> losses_of(const Rank& rank) {
+  std::vector<double> losses;
+  for (const auto& report : rank.session.reports) {
+    const bool is_repeated = report.note.find("validation: ") != std::string::npos;
+    if (!is_repeated) losses.push_back(report.loss);
+  }
+  return losses;
+}
+
+void order_at(Rank& rank, std::int64_t poll, trainer::Orders orders) {
+  rank.session.orders = [=](std::int64_t now) { return now == poll ? orders : trainer::Orders{}; };
+}
+
+}  // namespace pawl::test
