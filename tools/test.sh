@@ -263,6 +263,10 @@ run_levels() {
         build_level "build (release)" release pawl pawl-launch
         frameworks_level
         ;;
+      gpu)  # on a machine with a GPU; elsewhere all of it skips
+        build_level "build (release)" release gpu_driver
+        ctest_level gpu release '^gpu$'
+        ;;
       threads) threads_level ;;
       sim) sim_level "${long[@]}" ;;
       e2e)
@@ -270,7 +274,7 @@ run_levels() {
         e2e_level "${long[@]}"
         [ ${#long[@]} -eq 0 ] || { chaos_level; alone_level; }
         ;;
-      *) echo "unknown level: $level (unit threads sim integration conformance schedules e2e frameworks)" >&2; exit 2 ;;
+      *) echo "unknown level: $level (unit threads sim integration conformance schedules e2e frameworks gpu)" >&2; exit 2 ;;
     esac
   done
   end_fresh_seeds

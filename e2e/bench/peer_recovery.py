@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import statistics
+import sys
 import tempfile
 import time
 
@@ -29,7 +31,7 @@ def torch_round(program, python, text, rounds):
             found["kill"].append(run.kill())
             time.sleep(2)
         if hasattr(run, "kill_pod"):
-            for _ in range(POD_ROUNDS):
+            for _ in range(min(rounds, POD_ROUNDS)):
                 found["pod"].append(run.kill_pod())
                 time.sleep(2)
         found["stop"] = run.stop()
@@ -47,21 +49,22 @@ def torchrun_grow(python, text, rounds):
 
 
 def torchft_round(program, python, text, rounds):
-    """Kills, each with the growth after it, then a stop. `lost`: after so many kills nobody went on."""
+    """Kills, each with the growth after it, then a stop. `lost`: so often nobody went on, or nobody began."""
     found = {"kill": [], "grow": [], "lost": 0, "stop": None}
     left = rounds
     for _ in range(rounds + 1):
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
-                contextlib.closing(program(python, text, folder)) as run:
-            try:
+        try:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
+                    contextlib.closing(program(python, text, folder)) as run:
                 while left:
                     left -= 1
                     found["kill"].append(run.kill())
                     found["grow"].append(run.grow())
                 found["stop"] = run.stop()
                 return found
-            except torchft_recovery.Lost:
-                found["lost"] += 1
+        except (torchft_recovery.Lost, SystemExit) as why:  # the latter: what was waited for did not come
+            print(f"torchft: lost, {why}", file=sys.stderr)
+            found["lost"] += 1
     return found
 
 
@@ -75,10 +78,11 @@ def torchft_keys(python, text, rounds):
     return result
 
 
-def torch_keys(python, text, rounds):
+def torch_keys(python, text, rounds, is_growth_left_out):
     peer, ours = torch_round(Torchrun, python, text, rounds), torch_round(TorchUnderPawl, python, text, rounds)
-    grows = torchrun_grow(python, text, rounds)
-    return {"torchrun_kill_s": median(peer["kill"]), "torchrun_all_s": rounded(peer["kill"]),
+    grows = [] if is_growth_left_out else torchrun_grow(python, text, rounds)
+    return {"torch_device": os.environ.get("PAWL_BENCH_DEVICE", "cpu"),
+            "torchrun_kill_s": median(peer["kill"]), "torchrun_all_s": rounded(peer["kill"]),
             "torchrun_sigstop_s": peer["stop"],
             "torchrun_grow_s": median(grows), "torchrun_grow_all_s": rounded(grows),
             "torch_kill_s": median(ours["kill"]), "torch_all_s": rounded(ours["kill"]), "torch_pod_s": median(ours["pod"]),
@@ -91,11 +95,13 @@ def nothing(why):
     return {**{key: None for key in keys}, "why": why}
 
 
-def measure(python, text, rounds, is_torchft_alone):
+def measure(python, text, rounds, part):
     if not python:
         return nothing("PyTorch is not installed, set PAWL_TORCH_PYTHON")
-    result = {} if is_torchft_alone else torch_keys(python, text, rounds)
+    result = {} if part == "torchft" else torch_keys(python, text, rounds, part == "script")
     print("torchrun", json.dumps(result), flush=True)
+    if part == "script":
+        return result
     if torchft_recovery.has_torchft(python):
         return result | torchft_keys(python, text, rounds)
     return {**nothing("torchft is not installed beside PyTorch: docs/benchmarks.md says how"), **result}

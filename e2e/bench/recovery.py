@@ -201,9 +201,10 @@ def ours(text, rounds, is_smoke):
 
 def add_options(parser):
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--part", choices=["ours", "calm", "peers", "torchft", "all"], default="all",
+    parser.add_argument("--part", choices=["ours", "calm", "peers", "script", "torchft", "all"], default="all",
                         help="calm: only the PAWL_CALM_MINUTES of `ours`; "
-                             "peers: the PyTorch script, under torchrun, torchft and `pawl run`; torchft: that alone")
+                             "peers: the PyTorch script, under torchrun, torchft and `pawl run`; torchft: that alone; "
+                             "script: the blows alone, under torchrun and `pawl run`, on PAWL_BENCH_DEVICE (cpu or cuda)")
 
 
 def measure(is_smoke, options):
@@ -217,5 +218,5 @@ def measure(is_smoke, options):
     if is_smoke:
         result |= peer_recovery.nothing("smoke run")
     elif options.part != "ours":
-        result |= peer_recovery.measure(torch_python(), text, rounds, options.part == "torchft")
+        result |= peer_recovery.measure(torch_python(), text, rounds, options.part)
     return result

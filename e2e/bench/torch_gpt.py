@@ -1,10 +1,13 @@
 """The byte-level GPT of our trainer in plain PyTorch with DistributedDataParallel, for side-by-side figures.
 
-Run under torchrun: torch_gpt.py CONFIG.json STEPS. Rank 0 prints "STEP n UNIX_TIME" after each optimizer step.
+Run under torchrun: torch_gpt.py CONFIG.json STEPS. Rank 0 prints "STEP n UNIX_TIME" after each optimizer step. "device":
+"cuda" in CONFIG spreads the ranks over the GPUs; where ranks share one, the gradients go over gloo, as NCCL has one rank
+to a GPU.
 """
 
 import json
 import math
+import os
 import sys
 import time
 
@@ -60,17 +63,22 @@ def learning_rate(config, step, steps):
 def main():
     config, steps = json.load(open(sys.argv[1])), int(sys.argv[2])
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    device, backend = torch.device("cpu"), "gloo"
+    if config.get("device") == "cuda":  # all ranks are on this machine
+        gpus, ranks = torch.cuda.device_count(), int(os.environ["WORLD_SIZE"])
+        device, backend = torch.device("cuda", int(os.environ["RANK"]) % gpus), "nccl" if gpus >= ranks else "gloo"
+        torch.cuda.set_device(device)
+    dist.init_process_group(backend)
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(config["seed"])
     text = torch.from_file(config["data"]["paths"][0], size=4 << 20, dtype=torch.uint8)
-    net = nn.parallel.DistributedDataParallel(Gpt(config["model"]), gradient_as_bucket_view=True)
+    net = nn.parallel.DistributedDataParallel(Gpt(config["model"]).to(device), gradient_as_bucket_view=True)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     generator = torch.Generator().manual_seed(config["seed"] + rank)
     samples, context = config["batch"]["global"] // world, config["model"]["context"]
     for step in range(steps):
         starts = torch.randint(len(text) - context - 1, (samples,), generator=generator).tolist()
-        ids = torch.stack([text[at:at + context + 1] for at in starts]).long()
+        ids = torch.stack([text[at:at + context + 1] for at in starts]).long().to(device)
         loss = net(ids[:, :-1], ids[:, 1:])
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)

@@ -38,7 +38,7 @@ class Script:
     def __init__(self, text, folder):
         config = {"model": {"layers": 4, "heads": 4, "channels": 128, "context": 64}, "data": {"paths": [text]},
                   "batch": {"global": 16}, "optimizer": {"learning_rate": 0.003}, "schedule": {"warmup_steps": 50},
-                  "seed": 1}
+                  "seed": 1, "device": os.environ.get("PAWL_BENCH_DEVICE", "cpu")}
         self.config = pathlib.Path(folder) / "config.json"
         self.config.write_text(json.dumps(config))
         self.output = open(f"{folder}/output", "a+")  # several programs write to it

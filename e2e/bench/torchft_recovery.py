@@ -73,12 +73,12 @@ class Torchft(Script):
         """Five of each rank; Lost when a survivor has ended."""
         def are_made():
             if any(self.children[rank].poll() is not None for rank in SURVIVORS):
-                raise Lost
+                raise Lost("a survivor has ended")
             return all(len(self.made(rank, replicas, since)) >= 5 for rank in ranks)
         try:
             wait_for(f"steps of {replicas} replicas", are_made)
-        except SystemExit:
-            raise Lost from None
+        except SystemExit as why:
+            raise Lost(str(why)) from None
 
     def settle(self):
         self.wait_for_steps(range(WORKERS), WORKERS, time.time())
