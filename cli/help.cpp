@@ -58,7 +58,8 @@ Exit code: 0 all was carried; 3 something was left out; 2 no TrainingJob can be 
       --quiet           only the end of the story
 Exit code: 0 Complete, 1 Failed, 2 wrong file or arguments, 130 interrupted (the job is deleted).
 )"},
-    Verb{"validate", "JOB.yaml", "what is wrong with the file; \"-\" is standard input", R"(
+    Verb{"validate", "FILE.yaml",
+         "what is wrong with a TrainingJob or TrainingQueue; \"-\" is standard input", R"(
 Says what the API server would say and, of a Native job's spec.runtime.config, what the trainer would: one line a problem.
 Exit code: 0 valid, 2 not valid.
 )"},

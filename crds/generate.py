@@ -3,7 +3,7 @@
 
   generate.py template OPENAPI   the pod template's schema into trainingjobs.yaml, from Kubernetes' own OpenAPI:
                                  `kubectl get --raw /openapi/v3/api/v1 > OPENAPI`
-  generate.py derive             what follows from the two CRDs: the C++ schema table, the chart's copies, the reference
+  generate.py derive             what follows from the CRDs: the C++ schema table, the chart's copies, the reference
   generate.py check              exits 1 if `derive` would change a file
 
 The CRDs stay the source of truth: `template` touches only the lines between its marks. Needs python3-yaml.
@@ -18,7 +18,7 @@ import yaml
 
 CRDS = pathlib.Path(__file__).resolve().parent
 ROOT = CRDS.parent
-KINDS = {"TrainingJob": "trainingjobs.yaml", "WorkerGroup": "workergroups.yaml"}
+KINDS = {"TrainingJob": "trainingjobs.yaml", "WorkerGroup": "workergroups.yaml", "TrainingQueue": "trainingqueues.yaml"}
 
 # ---------------------------------------------------------------------------------------------- pod template
 

@@ -117,16 +117,32 @@ Result<std::string> read_text(const std::string& path) {
   return text.str();
 }
 
-Result<nlohmann::json> read_job_file(const std::string& path) {
+namespace {
+
+Result<nlohmann::json> read_object(const std::string& path) {
   PAWL_TRY(text, read_text(path));
   auto documents = parse_yaml_documents(text);
   if (!documents) return fail_with(documents.error(), path);
   if (documents->size() != 1) {
-    return fail(Code::kInvalid, path + ": must hold one TrainingJob, holds " +
+    return fail(Code::kInvalid, path + ": must hold one object, holds " +
                                     std::to_string(documents->size()) + " documents");
   }
-  nlohmann::json job = std::move(documents->front());
-  if (!job.is_object()) return fail(Code::kInvalid, path + ": must hold a TrainingJob");
+  nlohmann::json object = std::move(documents->front());
+  if (!object.is_object()) return fail(Code::kInvalid, path + ": must hold an object, with a kind");
+  return object;
+}
+
+std::vector<std::string> lines_of(const std::vector<api::FieldError>& errors) {
+  std::vector<std::string> lines;
+  for (const api::FieldError& error : errors)
+    lines.push_back(error.field.empty() ? error.message : error.field + ": " + error.message);
+  return lines;
+}
+
+}  // namespace
+
+Result<nlohmann::json> read_job_file(const std::string& path) {
+  PAWL_TRY(job, read_object(path));
   if (job.value("kind", nlohmann::json{}) != "TrainingJob") {
     return fail(Code::kInvalid, path + ": kind: must be TrainingJob; you wrote " +
                                     job.value("kind", nlohmann::json("nothing")).dump());
@@ -160,21 +176,23 @@ Status fit_to_machine(nlohmann::json& job, const std::string& run_folder,
   return fit_texts(job, texts);
 }
 
-std::vector<std::string> problems_of(const nlohmann::json& job) {
-  std::vector<std::string> problems;
-  for (const api::FieldError& error : api::validate_training_job(job)) {
-    problems.push_back(error.field.empty() ? error.message : error.field + ": " + error.message);
-  }
+std::vector<std::string> problems_of(const nlohmann::json& object) {
+  if (pawl::member_of(object, "kind") == "TrainingQueue")
+    return lines_of(api::validate_training_queue(object));
+  std::vector<std::string> problems = lines_of(api::validate_training_job(object));
   if (!problems.empty()) return problems;  // below, types may be relied on
-  if (const std::string problem = trainer_problem(job); !problem.empty())
+  if (const std::string problem = trainer_problem(object); !problem.empty())
     problems.push_back(problem);
   return problems;
 }
 
 std::vector<std::string> problems_of_file(const std::string& path) {
-  const auto job = read_job_file(path);
-  if (!job) return {job.error().message};
-  return problems_of(*job);
+  const auto object = read_object(path);
+  if (!object) return {object.error().message};
+  const auto& kind = pawl::member_of(*object, "kind");
+  if (kind == "TrainingJob" || kind == "TrainingQueue") return problems_of(*object);
+  return {path + ": kind: must be TrainingJob or TrainingQueue; you wrote " +
+          (kind.is_null() ? "nothing" : kind.dump())};
 }
 
 }  // namespace pawl::cli

@@ -27,9 +27,10 @@ Status apply_setting(nlohmann::json& job, const std::string& setting);
 Status fit_to_machine(nlohmann::json& job, const std::string& run_folder,
                       const std::vector<std::string>& texts, std::vector<std::string>& notices);
 
-// All problems of the job, one a line; empty if there is none. Those that the API server sees, then
-// the first in a Native job's runtime.config, by the trainer's own parser.
-std::vector<std::string> problems_of(const nlohmann::json& job);
+// All problems of a TrainingJob or a TrainingQueue, one a line; empty if there is none. Those that
+// the API server sees, then the first in a Native job's runtime.config, by the trainer's own
+// parser.
+std::vector<std::string> problems_of(const nlohmann::json& object);
 std::vector<std::string> problems_of_file(const std::string& path);
 
 }  // namespace pawl::cli

@@ -113,6 +113,10 @@ Answer in_its_own_words(const JobSnapshot& snapshot) {
     answer.next =
         "wait, add nodes, or lower spec.replicas or what its template asks for; "
         "`kubectl describe nodes` shows what takes the room";
+  } else if (status.reason == "WaitingForQuota") {
+    answer.next =
+        "wait, lower spec.replicas, or have the quota raised; `kubectl get tq` shows what the "
+        "queues use, and `kubectl get tj -A -o wide` whose jobs do";
   } else if (status.last_failure && status.phase == api::phase::kRestarting) {
     answer.next = advice(snapshot, *status.last_failure);
   } else {

@@ -13,6 +13,7 @@ namespace pawl::api {
 // Applies the schema's defaults, so that the result has no undefaulted field.
 Result<TrainingJob> decode_training_job(const nlohmann::json& object);
 Result<WorkerGroup> decode_worker_group(const nlohmann::json& object);
+Result<TrainingQueue> decode_training_queue(const nlohmann::json& object);
 // The worker container is the one named "worker", else the first.
 Result<PodView> decode_pod(const nlohmann::json& object);
 Result<ObjectMeta> decode_meta(const nlohmann::json& object);
@@ -22,6 +23,7 @@ nlohmann::json encode_status(const TrainingJobStatus& status);
 nlohmann::json encode_worker_group(const WorkerGroup& group);
 nlohmann::json encode_spec(const WorkerGroupSpec& spec);
 nlohmann::json encode_status(const WorkerGroupStatus& status);
+nlohmann::json encode_status(const TrainingQueueStatus& status);
 nlohmann::json encode_condition(const Condition& condition);
 nlohmann::json encode_failure(const Failure& failure);
 

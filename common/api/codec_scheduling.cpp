@@ -9,6 +9,7 @@ using nlohmann::json;
 
 Scheduling read_scheduling(Fields& fields) {
   Scheduling scheduling;
+  fields.read("queueName", scheduling.queue_name);
   fields.read("priorityClassName", scheduling.priority_class_name);
   fields.each("topology", [&](Fields& item) {
     TopologyTerm term;
@@ -25,6 +26,7 @@ Scheduling read_scheduling(Fields& fields) {
 
 json write_scheduling(const Scheduling& scheduling) {
   json object = json::object();
+  put(object, "queueName", scheduling.queue_name);
   put(object, "priorityClassName", scheduling.priority_class_name);
   for (const TopologyTerm& term : scheduling.topology) {
     const bool is_required = term.mode == TopologyMode::kRequired;

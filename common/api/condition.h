@@ -25,6 +25,7 @@ namespace condition {
 inline constexpr char kRunning[] = "Running";
 inline constexpr char kSuspended[] = "Suspended";
 inline constexpr char kRestarting[] = "Restarting";
+inline constexpr char kPreempted[] = "Preempted";  // it gives its room to another job
 inline constexpr char kCheckpointHealthy[] = "CheckpointHealthy";
 inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kSuccessCriteriaMet[] = "SuccessCriteriaMet";

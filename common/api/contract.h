@@ -97,6 +97,7 @@ inline constexpr char kManagedByUs[] = "pawl.dev/operator";
 
 // Limits that schema, validation and code share.
 inline constexpr int kJobNameMax = 46;
+inline constexpr int kQueueNameMax = 63;
 inline constexpr int kReplicasMax = 2048;
 inline constexpr int kProcessesMax = 64;
 inline constexpr int kLogTailBytesMax = 2048;

@@ -177,6 +177,18 @@ void Fields::read_auto(const char* name, std::optional<int>& out) {
   }
 }
 
+void Fields::read_quantity(const char* name, std::string& out) {
+  const json* value = find_any(name);
+  if (value == nullptr) return;
+  if (value->is_string()) {
+    out = value->get<std::string>();
+  } else if (value->is_number_integer()) {
+    out = std::to_string(value->get<std::int64_t>());
+  } else {
+    set_error(path_of(name), "must be a quantity");
+  }
+}
+
 void Fields::read_object_text(const char* name, std::string& out) {
   if (const json* value = find(name, json::value_t::object)) out = dump(*value);
 }

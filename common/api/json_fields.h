@@ -35,6 +35,8 @@ class Fields {
   void read(const char* name, std::vector<int>& out);
   // An integer or the word "auto", which leaves `out` empty.
   void read_auto(const char* name, std::optional<int>& out);
+  // An integer or a string, as text.
+  void read_quantity(const char* name, std::string& out);
   // Any object, as compact JSON.
   void read_object_text(const char* name, std::string& out);
 

@@ -17,6 +17,7 @@ struct TopologyTerm {
 };
 
 struct Scheduling {
+  std::string queue_name;              // "": none
   std::string priority_class_name;     // "": the one that the template names
   std::vector<TopologyTerm> topology;  // one of each mode at most
   bool operator==(const Scheduling&) const = default;

@@ -18,9 +18,10 @@ extern const char* const kSchemaTable;
 class Schema {
  public:
   explicit Schema(const char* kind);
-  // The two kinds that there are, built once.
+  // The kinds that there are, built once.
   static const Schema& of_training_job();
   static const Schema& of_worker_group();
+  static const Schema& of_training_queue();
 
   // Everything that is wrong with a whole object. Empty = accepted.
   std::vector<FieldError> check(const nlohmann::json& object) const;

@@ -16,6 +16,11 @@ const Schema& Schema::of_worker_group() {
   return schema;
 }
 
+const Schema& Schema::of_training_queue() {
+  static const Schema schema("TrainingQueue");
+  return schema;
+}
+
 void Schema::prune(json& object) const {
   prune_value(table_.at(kind_), object, true);
   const auto metadata = object.find("metadata");

@@ -6,4 +6,5 @@
 #include "common/api/report.h"
 #include "common/api/tally.h"
 #include "common/api/training_job.h"
+#include "common/api/training_queue.h"
 #include "common/api/worker_group.h"

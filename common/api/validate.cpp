@@ -255,6 +255,25 @@ Errors validate_worker_group(const json& object) {
   return errors;
 }
 
+Errors validate_training_queue(const json& object) {
+  Errors errors = Schema::of_training_queue().check(object);
+  if (!errors.empty()) return errors;
+  check_kind(object, "TrainingQueue", errors);
+  refuse_if(text_at_path(object, {"metadata", "name"}).size() > kQueueNameMax, "metadata.name",
+            "metadata.name must be at most 63 characters: rename the queue", errors);
+  const json& quotas = at(object, {"spec", "quotas"});
+  for (std::size_t i = 0; i < quotas.size(); ++i) {
+    for (const char* field : {"nominal", "borrowingLimit", "lendingLimit"}) {
+      const json& value = at(quotas[i], {field});
+      const std::string path = "spec.quotas[" + std::to_string(i) + "]." + field;
+      // The rule sees no fraction, not even a whole one.
+      const bool is_wrong = value.is_number_float() || (value.is_number() && value < 0);
+      refuse_if(is_wrong, path.c_str(), "must be 0 or more", errors);
+    }
+  }
+  return errors;
+}
+
 Errors validate_training_job_status(const json& object) {
   return Schema::of_training_job().check_status(object);
 }

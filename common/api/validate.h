@@ -21,6 +21,7 @@ struct FieldError {
 // = accepted.
 std::vector<FieldError> validate_training_job(const nlohmann::json& object);
 std::vector<FieldError> validate_worker_group(const nlohmann::json& object);
+std::vector<FieldError> validate_training_queue(const nlohmann::json& object);
 // The same of an object of which only the status was written: the rest stood there before.
 std::vector<FieldError> validate_training_job_status(const nlohmann::json& object);
 std::vector<FieldError> validate_worker_group_status(const nlohmann::json& object);

@@ -68,6 +68,13 @@ void check_frozen(const json& before, const json& after, Errors& errors) {
             "spec.runtime.parameterServers cannot change while the job is not suspended: set "
             "spec.suspend to true first, change it afterwards",
             errors);
+  const auto queue = [](const json& job) {
+    return text_at_path(job, {"spec", "scheduling", "queueName"});
+  };
+  refuse_if(queue(before) != queue(after), "spec.scheduling",
+            "spec.scheduling.queueName cannot change while the job is not suspended: set "
+            "spec.suspend to true first, change it afterwards",
+            errors);
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ enum class Mutant {
   kI36SignalIgnored,       // workers stay on a machine that is about to go
   kI42SlowStays,           // no rule moves a worker that holds up its gang
   kI43Unplaced,            // pods are made before their nodes are decided on
+  kI44QuotaUnseen,         // quotas are not looked at
+  kI45EqualsLeave,         // who has the same priority has to make room
+  kI45Forgotten,           // a job that was to leave stays, if nobody asks for that any more
   kI38CountsForgotten,     // the launchers' counts are not taken
   kI38RecoveryUncounted,   // a gang with another leader counts no recovery
   kI39RedoneIsNew,         // steps that are made again count as productive

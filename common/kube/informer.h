@@ -34,6 +34,8 @@ struct InformerOptions {
   std::string label_selector;
   std::string field_selector;
   bool can_list = true;  // false: GET by field_selector's name, then watch from its resourceVersion
+  // The kind itself: as long as nothing of it was seen its list counts as empty.
+  bool may_be_absent = false;
   int page_size = 500;
   std::chrono::milliseconds silence_max{
       90'000};  // bookmarks come each minute; beyond this the stream is dead

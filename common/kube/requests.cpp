@@ -29,6 +29,7 @@ const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "P
                                 false};
 const Resource kTrainingJobs{kPawl, "v1alpha1", "trainingjobs", "TrainingJob"};
 const Resource kWorkerGroups{kPawl, "v1alpha1", "workergroups", "WorkerGroup"};
+const Resource kTrainingQueues{kPawl, "v1alpha1", "trainingqueues", "TrainingQueue", false};
 
 }  // namespace resources
 

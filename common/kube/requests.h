@@ -24,7 +24,8 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPods, kEvents, kServiceAccounts, kServices, kRoles, kRoleBindings,
-    kPodDisruptionBudgets, kLeases, kNodes, kPriorityClasses, kTrainingJobs, kWorkerGroups;
+    kPodDisruptionBudgets, kLeases, kNodes, kPriorityClasses, kTrainingJobs, kWorkerGroups,
+    kTrainingQueues;
 }  // namespace resources
 
 struct ListOptions {

@@ -100,10 +100,14 @@ WatchStep WatchMachine::list_failed(const Error& error) {
   const bool is_passing = error.code == Code::kUnavailable || error.code == Code::kThrottled ||
                           error.code == Code::kCancelled;
   if (is_passing) return wait(error.message, error.retry_after);  // then the same page again
-  if (error.code == Code::kNotFound && !options_.can_list) {
+  const bool is_absent = error.code == Code::kNotFound;
+  if (is_absent && !options_.can_list) {
     for (const auto& [key, known] : std::exchange(known_, {})) report_vanished(key, known.uid);
     if (events_.on_synced) events_.on_synced(resource_version_);
   }
+  // A server that has just begun may not know yet what it serves: what was seen stays.
+  if (is_absent && options_.may_be_absent && known_.empty() && events_.on_synced)
+    events_.on_synced(resource_version_);
   // Above all 410: the continue token has expired, the pages so far belong to a list that no longer
   // is.
   return list_again(error.message);

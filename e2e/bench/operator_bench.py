@@ -6,18 +6,8 @@ no other's; the rounds take turns. Times are from the first request of the user 
 `requests_excess` of the result names each kind of request that Pawl makes more often than it may (compare.py).
 """
 
-import dataclasses
-
 from control import compare, contenders, request_cost, scale
 from control.plane import Plane
-
-
-@dataclasses.dataclass
-class Size:
-    jobs: int = 100
-    workers: int = 8
-    nodes: int = 250
-    timeout: int = 900
 
 
 def add_options(parser):
@@ -45,7 +35,7 @@ def measure(is_smoke, options):
 
 def compared(options):
     chosen = [name for name in options.only.split(",") if name] or list(contenders.ALL)
-    size = Size(options.jobs, options.workers, options.nodes)
+    size = compare.Size(options.jobs, options.workers, options.nodes)
     figures, absent = compare.run_rounds([contenders.ALL[name]() for name in chosen], size, options.rounds)
     result = summary(figures, size)
     if absent:
@@ -91,7 +81,7 @@ def cpu_of(figures, name):
 
 
 def smoke():
-    size = Size(5, 4, 10, 60)
+    size = compare.Size(5, 4, 10, 60)
     figures = {}
     with Plane(size.nodes) as plane:
         for contender in (contenders.Bare(), contenders.Pawl()):

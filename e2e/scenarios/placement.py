@@ -1,5 +1,6 @@
 """Pawl decides on the nodes of whole gangs (placement.enabled): all pods of one, or none, each on the node that the status names."""
 
+import contextlib
 import json
 
 from lib import install, jobs, running
@@ -29,18 +30,29 @@ def start(name, namespace, replicas, slots, seconds, scheduling=None):
     return Job(name, namespace)
 
 
-def waits(job):
-    return until(f"{job.name} waits for room", lambda: job.status().get("reason") == "WaitingForRoom" and
-                 job.status()["message"], timeout=30)
+def waits(job, reason="WaitingForRoom"):
+    return until(f"{job.name} is {reason}", lambda: job.status().get("reason") == reason and job.status()["message"],
+                 timeout=30)
 
 
-def test_gangs_get_all_their_nodes_or_none(namespace):
+@contextlib.contextmanager
+def placing():
+    """Pawl decides on the nodes, of which each has some slots."""
     nodes = sorted(node["metadata"]["name"] for node in get("nodes")["items"])
     assert len(nodes) == 2, nodes
     install.helm("upgrade", "--set", "placement.enabled=true", "--set", "placement.levels={rack=e2e.pawl.dev/rack}")
     try:
         for node in nodes:
             set_slots(node, SLOTS)
+        yield nodes
+    finally:
+        for node in nodes:
+            set_slots(node, 0)
+        install.helm("upgrade")
+
+
+def test_gangs_get_all_their_nodes_or_none(namespace):
+    with placing() as nodes:
         first = start("first", namespace, 3, 2, 45)  # six of eight
         until("it runs", lambda: first.status()["phase"] == "Running", timeout=60)
         placed = first.status()["placement"]
@@ -59,7 +71,7 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         message = waits(racked)
         assert "within one rack" in message and "1 job before it in line" in message, message
         # Younger, and before the other two in line: with it there is no room for the second one.
-        kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10")
+        kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10", "--preemption-policy=Never")
         urgent = start("urgent", namespace, 3, 2, 10, {"priorityClassName": f"urgent-{namespace}"})
         message = waits(urgent)
         assert "in line" not in message, message
@@ -73,8 +85,84 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         assert sum(one["workers"] for one in second.status()["placement"]["nodes"]) == 3, second.status()
         assert racked.status()["reason"] == "WaitingForRoom" and not racked.pods()
         assert "WaitingForRoom" in running.reasons(namespace)
-    finally:
-        kubectl("delete", "priorityclass", f"urgent-{namespace}", "--ignore-not-found")
-        for node in nodes:
-            set_slots(node, 0)
-        install.helm("upgrade")
+        kubectl("delete", "priorityclass", f"urgent-{namespace}")
+
+
+def create_queue(name, slots, reclaim="Any"):
+    manifest = {"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingQueue", "metadata": {"name": name},
+                "spec": {"quotas": [{"resource": SLOT, "nominal": slots}], "preemption": {"reclaim": reclaim}}}
+    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+
+def test_a_queue_borrows_what_others_do_not_use(namespace):
+    own, other = f"own-{namespace}", f"other-{namespace}"
+    with placing():
+        early = start("early", namespace, 1, 2, 10, {"queueName": own})
+        message = waits(early, "InvalidScheduling")
+        assert f'there is no TrainingQueue "{own}"' in message, message
+        create_queue(own, 4)
+        create_queue(other, 4, reclaim="Never")
+        early.wait_for("Complete", timeout=60)
+        borrower = start("borrower", namespace, 3, 2, 25, {"queueName": own})  # six of its four
+        until("it runs", lambda: borrower.status()["phase"] == "Running", timeout=60)
+        owner = start("owner", namespace, 2, 2, 5, {"queueName": other})
+        message = waits(owner, "WaitingForQuota")
+        assert f"{SLOT} 4 is needed, 2 can be had (0 of 4 used)" in message, message
+        assert not owner.pods()
+        used = until("the queue tells what it is used for",
+                     lambda: get("tq", own).get("status", {}).get("usage") == f"{SLOT} 6/4" and get("tq", own)["status"],
+                     timeout=30)
+        assert (used["running"], used["pending"], used["sharePercent"]) == (1, 0, 75), used
+        table = kubectl("get", "tq")
+        assert "PENDING" in table and f"{SLOT} 6/4" in table, table
+        borrower.wait_for("Complete", timeout=90)
+        owner.wait_for("Complete", timeout=60)
+        until("nothing is used", lambda: get("tq", own)["status"]["usage"] == f"{SLOT} 0/4", timeout=30)
+        kubectl("delete", "tq", own, other)
+
+
+def condition(job, kind):
+    return next((one for one in job.status().get("conditions", []) if one["type"] == kind), {})
+
+
+def test_a_higher_priority_and_an_owner_get_room(namespace):
+    """Two tenants: a job that has borrowed gives that back, one of low priority makes room, and both go on where they were."""
+    own, other, urgent_class = f"own-{namespace}", f"other-{namespace}", f"urgent-{namespace}"
+    with placing():
+        create_queue(own, 4)
+        create_queue(other, 4)
+        kubectl("create", "priorityclass", urgent_class, "--value=10")
+        install.shared_volume(namespace)
+        manifest = jobs.tiny_gpt("low", steps=100_000)
+        manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {SLOT: "2"}}
+        manifest["spec"]["scheduling"] = {"queueName": own}
+        kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(manifest))
+        low = Job("low", namespace)
+        until("it trains", lambda: low.status().get("checkpoint", {}).get("step", 0) > 0, timeout=90)
+        borrower = start("borrower", namespace, 2, 2, 600, {"queueName": own})  # four of the other tenant's
+        until("the borrower runs", lambda: borrower.status()["phase"] == "Running", timeout=60)
+        owner = start("owner", namespace, 2, 2, 600, {"queueName": other})
+        until("the owner runs", lambda: owner.status()["phase"] == "Running", timeout=90)
+        left = [job for job in (low, borrower) if job.status()["attempt"] == 2]
+        assert len(left) == 1, [job.status() for job in (low, borrower)]
+        assert "takes back what queue" in condition(left[0], "Preempted")["message"], left[0].status()
+        if left[0] is low:  # it has lost less by then, where its last checkpoint is newer
+            kubectl("delete", "tj", "borrower", "-n", namespace)
+            until("it trains again", lambda: low.status()["phase"] == "Running", timeout=90)
+        attempt = low.status()["attempt"]
+        urgent = start("urgent", namespace, 2, 2, 10, {"queueName": own, "priorityClassName": urgent_class})
+        until("it leaves", lambda: condition(low, "Preempted").get("status") == "True" or
+              low.status()["attempt"] > attempt, timeout=30)
+        until("it waits", lambda: low.status()["attempt"] > attempt and low.status()["reason"] == "WaitingForQuota", timeout=90)
+        saved = low.status()
+        assert "of priority 10 needs its room" in condition(low, "Preempted")["message"], saved
+        assert saved["checkpoint"]["step"] == saved["progress"]["step"], saved  # nothing will be made again
+        urgent.wait_for("Complete", timeout=90)
+        until("it goes on", lambda: low.status()["phase"] == "Running" and
+              low.status()["progress"]["step"] > saved["progress"]["step"], timeout=90)
+        assert low.status()["restarts"].get("counted", 0) == 0, low.status()
+        assert "Redone" not in low.status()["goodput"].get("byCause", {}), low.status()["goodput"]
+        assert {"Preempted", "Restarting"} <= set(running.reasons(namespace)), running.reasons(namespace)
+        kubectl("delete", "tj", "--all", "-n", namespace)
+        kubectl("delete", "priorityclass", urgent_class)
+        kubectl("delete", "tq", own, other)

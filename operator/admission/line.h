@@ -1,123 +1,129 @@
 // The line of gangs that wait for room: first those that have begun and lack members, then the
-// others; each by priority, then by age, then by name. A round goes through it from the front, and
-// books for each that fits before it looks at the next. Who does not fit does not hold up those
-// behind it, until it has waited for long: then room is kept for it (reservation.h). Owner thread
-// of the controller only; deterministic.
+// others by queue. Of the queues the one goes first whose next gang borrows no quota, then the one
+// with the smallest share; within one those go first that have their quota already, then it goes by
+// priority, then by age, then by name. A round goes through it from the front, and books for each
+// that fits before it looks at the next. Who does not fit does not hold up those behind it, until
+// it has waited for long: then room is kept for it (reservation.h), and quota. Owner thread of the
+// controller only; deterministic.
 //
-// 50,000 gangs may wait, of a few shapes. What is free only shrinks within a round, and between
-// rounds unless the ledger says so: a round looks at all when something has become free, else at
-// those that are new, and ends where the smallest gangs behind would not fit either.
+// 50,000 gangs may wait, of a few kinds. What is free only shrinks within a round: where one of a
+// kind does not fit none of those behind it does, so a round looks at those that get room, and at
+// one more of each kind. Between rounds it shrinks unless the ledger says otherwise: then only
+// those that are new are looked at.
 #pragma once
 
-#include <chrono>
 #include <compare>
-#include <functional>
+#include <ext/pb_ds/assoc_container.hpp>
+#include <ext/pb_ds/tree_policy.hpp>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "common/base/clock.h"
-#include "operator/admission/reservation.h"
-#include "operator/placement/ledger.h"
+#include "operator/admission/gang.h"
+#include "operator/admission/quotas.h"
+#include "operator/admission/round.h"
 
 namespace pawl::admission {
 
-struct Gang {
-  std::string id;                        // "namespace/name" of its job
-  bool is_underway = false;              // has begun, and waits for members: before all others
-  std::int64_t priority = 0;             // the higher go first
-  TimePoint since;                       // of two with the same priority the older goes first
-  std::optional<TimePoint> waits_since;  // for this room; nothing: it can do without
-  std::optional<std::chrono::seconds> run_max;  // it will have ended after that
-  placement::Shape shape;
-  placement::Ask ask;               // without `beside`
-  std::vector<std::string> beside;  // machines of its members that stay
-  std::set<std::string> avoided;    // machines that count only where nothing else holds it
-};
-
-// In the topology as it is now.
-placement::Ask ask_of(placement::Ledger& ledger, const Gang& gang);
-
-struct Verdict {
-  std::string id;
-  std::optional<placement::Placement> placement;  // booked, and no longer in line
-  int ahead = 0;                                  // in line before it
-  std::optional<Reservation> kept;                // for it
-  bool is_passed_over = false;                    // it would fit, where room is kept for others
-};
-
-// For whom room is kept.
-struct Patience {
-  std::chrono::seconds wait_max{300};  // who has waited for longer
-  // Of those the first in line; and others as long as what is kept for all of them is no more than
-  // this part of all hosts, so that not all stand idle for a few.
-  static constexpr std::size_t kGangsMax = 4;
-  int part_of_hosts = 10;
+// What is given away.
+struct Stock {
+  placement::Ledger& ledger;
+  Quotas& quotas;
 };
 
 class Line {
  public:
-  // Books the members of a gang, so that the ledger knows of them.
-  using Book = std::function<void(const Gang&, const placement::Placement&)>;
-
   explicit Line(Patience patience = {}) : patience_(patience) {}
+  Line(const Line&) = delete;  // it points into itself
+  Line& operator=(const Line&) = delete;
 
   void join(Gang gang);  // again: what it asks for now
   void leave(const std::string& id);
   const Gang* find(const std::string& id) const;
   // What is free, but for what was kept for others when last somebody asked.
   placement::Room room_beside_kept(placement::Ledger& ledger, const Gang& gang) const;
-  std::size_t size() const { return order_.size(); }
+  // Hosts where others make room for it: nobody else gets room there, nor its quota, until it has
+  // left the line. None: it is not awaited any more.
+  void await(const std::string& id, std::set<std::string> hosts);
+  const std::map<std::string, std::set<std::string>>& awaited() const { return awaited_; }
+  // Hosts that are kept for those that have waited for long, and go before it or have other queues.
+  std::set<std::string> kept_before(const Gang& gang) const;
+  // For whom others may have to make room: who waits for the whole of its gang, of each kind the
+  // first, of queues that are FIFO only the first of all. In the order in which they go; those
+  // for whom others make room already before other queues.
+  std::vector<const Gang*> askers(const Quotas& quotas) const;
+  std::size_t size() const { return waiting_.size(); }
+  std::size_t waiting_in(const std::string& queue) const;  // and have not begun
+  std::uint64_t changes() const { return changes_; }       // who came or went, so far
 
-  // `is_freed`: since the round before something has become free. Of who fits, and of who has
-  // joined since the round before, in the order of the line.
-  std::vector<Verdict> round(placement::Ledger& ledger, bool is_freed, TimePoint now,
-                             const Book& book);
+  // `is_freed`: since the round before something has become free, nodes or quota. Of who fits, and
+  // of who has joined since the round before, in order of priority and age.
+  std::vector<Verdict> round(const Stock& stock, bool is_freed, TimePoint now, const Book& book);
 
  private:
-  // Compared in the order of the line.
-  struct Place {
-    bool is_underway;
-    std::int64_t priority;
-    TimePoint since;
-    std::string id;
-    std::strong_ordering operator<=>(const Place& other) const {
-      return std::tie(other.is_underway, other.priority, since, id) <=>
-             std::tie(is_underway, priority, other.since, other.id);
-    }
-    bool operator==(const Place&) const = default;
+  struct Waiting;
+  static bool precedes(const Gang& one, const Gang& other);  // of one queue
+  struct Before {
+    using is_transparent = void;
+    bool operator()(const Waiting* one, const Waiting* other) const;
   };
-  // Gangs of one shape within domains of one depth.
+  using Order = std::set<Waiting*, Before>;
+  using Ranked = __gnu_pbds::tree<Waiting*, __gnu_pbds::null_type, Before, __gnu_pbds::rb_tree_tag,
+                                  __gnu_pbds::tree_order_statistics_node_update>;
+  // What gangs have in common of which none fits where one did not.
+  struct Kind {
+    std::string queue;
+    placement::Shape shape;
+    int required_depth = 0, units = 0, charged_units = 0;
+    bool is_limited = false;  // says for how long it runs
+    bool preempts = true;
+    std::string apart;  // its id, where it is a kind of its own
+    auto operator<=>(const Kind&) const = default;
+  };
+  using Places = std::pair<placement::Shape, int>;  // within domains of this depth
+  struct Room {
+    Counted counted;
+    int groups = 0;
+  };
   struct Group {
-    std::map<int, int> sizes;  // gangs by how many members they ask for
-    std::size_t number = 0;    // in this round
-    int limited = 0;           // gangs that say for how long they run
+    Order all, fresh, patient;  // fresh: since the last round
+    std::map<Places, Room>::iterator room;
   };
-  using Groups = std::map<std::pair<placement::Shape, int>, Group>;
+  using Groups = std::map<Kind, Group>;
+  struct Lane {  // of a queue, or those underway
+    bool is_underway = false;
+    std::string queue;
+    Groups groups;
+    Ranked order;
+    // Of the last round: for whom quota was kept, and who held up those behind it. When one of them
+    // goes there is more for the others.
+    const Waiting *claimant = nullptr, *stopped_at = nullptr;
+  };
   struct Waiting {
     Gang gang;
+    Lane* lane = nullptr;
     Groups::iterator group;
-    bool is_new = true;
   };
-  class Round;
-  using Order = std::map<Place, Waiting>;
-  std::vector<Verdict> pass(placement::Ledger& ledger, bool is_freed, TimePoint now,
-                            const Book& book);
+  class Walk;
+
+  Lane& lane_of(const Gang& gang);
   void take_out(const std::string& id);
   void note_kept(const std::string& id, std::set<std::string> hosts);
+  void note_patient(TimePoint now);
+  std::vector<Verdict> pass(const Stock& stock, bool is_freed, TimePoint now, const Book& book);
 
   const Patience patience_;
-  Order order_;
-  std::map<std::string, Order::iterator> places_;  // by id
-  Groups groups_;                                  // of those in line
-  int new_ = 0;                                    // how many are
+  std::map<std::string, Waiting> waiting_;  // by id
+  std::map<std::pair<bool, std::string>, Lane> lanes_;
+  std::map<Places, Room> rooms_;                            // of all groups
+  std::set<std::pair<TimePoint, std::string>> patient_at_;  // who is not yet, by when it will be
   // Hosts that were kept when their gangs were last passed by, by their ids. What is kept no longer
   // is free for all of those behind.
-  std::map<std::string, std::set<std::string>> kept_;
+  std::map<std::string, std::set<std::string>> kept_, awaited_;
   bool is_released_ = false;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace pawl::admission

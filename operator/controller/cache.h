@@ -19,6 +19,7 @@ struct JobKey {
   std::string ns, name;
   auto operator<=>(const JobKey&) const = default;
 };
+inline std::string id_of(const JobKey& key) { return key.ns + "/" + key.name; }
 
 struct JobEntry {
   std::shared_ptr<const api::TrainingJob> job;

@@ -74,6 +74,18 @@ void Inbox::post_classes_listed() {
   note([](Mail& mail) { mail.are_classes_listed = true; });
 }
 
+void Inbox::post_queue(const std::string& name, std::optional<api::TrainingQueue> queue) {
+  note([&](Mail& mail) { mail.queues[name] = std::move(queue); });
+}
+
+void Inbox::post_queues_listed() {
+  note([](Mail& mail) { mail.are_queues_listed = true; });
+}
+
+void Inbox::post_queue_answer(const std::string& name, Result<std::string> result) {
+  note([&](Mail& mail) { mail.queue_answers.insert_or_assign(name, std::move(result)); });
+}
+
 void Inbox::nudge() {
   note([](const Mail&) {});
 }

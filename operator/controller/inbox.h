@@ -58,6 +58,7 @@ struct Answer {
 struct PriorityClass {
   std::int64_t value = 0;
   bool is_default = false;  // of those that name none
+  bool preempts = true;     // preemptionPolicy
   bool operator==(const PriorityClass&) const = default;
 };
 
@@ -71,8 +72,12 @@ struct Mail {
   // Where Pawl decides on nodes: all machines, and what all bound pods take, "namespace/name".
   std::map<std::string, std::optional<placement::Host>> hosts;
   std::map<std::string, std::optional<placement::Booking>> bookings;
-  std::map<std::string, std::optional<PriorityClass>> classes;  // by name
-  bool are_hosts_listed = false, are_bookings_listed = false, are_classes_listed = false;
+  std::map<std::string, std::optional<PriorityClass>> classes;      // by name
+  std::map<std::string, std::optional<api::TrainingQueue>> queues;  // by name
+  bool are_hosts_listed = false, are_bookings_listed = false, are_classes_listed = false,
+       are_queues_listed = false;
+  // To writes of their status, by name: the resourceVersion by then.
+  std::map<std::string, Result<std::string>> queue_answers;
 };
 
 class Inbox {
@@ -90,6 +95,9 @@ class Inbox {
   void post_bookings_listed();
   void post_class(const std::string& name, std::optional<PriorityClass> priority);
   void post_classes_listed();
+  void post_queue(const std::string& name, std::optional<api::TrainingQueue> queue);
+  void post_queues_listed();
+  void post_queue_answer(const std::string& name, Result<std::string> result);
   void nudge();  // wakes the owner for what is not mail
   void stop();   // wakes the owner for good
 

@@ -8,6 +8,7 @@
 #include "common/base/json.h"
 #include "common/base/mutant.h"
 #include "common/kube/requests.h"
+#include "operator/core/pods.h"
 
 namespace pawl::controller {
 namespace {
@@ -23,22 +24,6 @@ constexpr int kRoundsMax = 4;  // in one turn; the next one is at most a few sec
 // told that matters, and each telling is a write.
 constexpr int kFrontMax = 64;
 constexpr std::int64_t kReportSecondsMax = 3600;  // of the schema
-
-// A Status object (of a deletion) has no metadata.
-Result<Reply> read_answer(const kube::HttpRequest& request,
-                          const Result<kube::HttpResponse>& response) {
-  if (!response) return tl::make_unexpected(response.error());
-  PAWL_TRY(body, kube::read_response(request, *response));
-  if (!body.is_object() || !body.contains("metadata")) return Reply{};
-  PAWL_TRY(meta, api::decode_meta(body));
-  const std::string kind = body.value("kind", "");
-  const json::json_pointer least{"/spec/minAvailable"};
-  if (kind == "PodDisruptionBudget" && body.contains(least) && body.at(least).is_number_integer())
-    return Reply{std::move(meta), std::nullopt, body.at(least).get<int>()};
-  if (kind != "TrainingJob") return Reply{std::move(meta), std::nullopt};
-  PAWL_TRY(job, api::decode_training_job(body));
-  return Reply{std::move(meta), std::move(job.status)};
-}
 
 bool is_orphaned(const JobEntry& entry, const api::ObjectMeta& meta) {
   return core::is_orphan(meta, entry.job ? entry.job->meta.uid : "");
@@ -72,6 +57,7 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       inbox_(std::move(inbox)),
       options_(std::move(options)),
       policy_(options_.policy),
+      queue_reporter_(transport, log, inbox_),
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
   if (options_.placement)
@@ -84,6 +70,7 @@ void ControllerLoop::cancel_requests() {
   for (const auto& [id, flight] : flights_) {
     for (const auto& [action, sent] : flight.sent) transport_.cancel(sent.handle);
   }
+  queue_reporter_.cancel();
 }
 
 bool ControllerLoop::is_synced() const {
@@ -108,8 +95,18 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
     consider_queued();
     for (int i = 0; placer_ && i < kRoundsMax && decide_on_room(); ++i) consider_queued();
   }
-  if (timers_.empty() || !may_plan()) return std::nullopt;
-  return timers_.begin()->first;
+  if (!may_plan()) return std::nullopt;
+  std::optional<SteadyPoint> next = report_queues();
+  const auto search = placer_ ? placer_->next_search() : std::nullopt;
+  if (search) next = std::min(next.value_or(SteadyPoint::max()), steady_of(*search));
+  if (!timers_.empty()) next = std::min(next.value_or(SteadyPoint::max()), timers_.begin()->first);
+  return next;
+}
+
+std::optional<SteadyPoint> ControllerLoop::report_queues() {
+  if (!placer_ || !options_.reports_queues) return std::nullopt;
+  return queue_reporter_.turn(clock_.steady_now(), placer_->queue_changes(),
+                              [this] { return placer_->queue_statuses(); });
 }
 
 void ControllerLoop::consider_queued() {
@@ -130,7 +127,7 @@ void ControllerLoop::hold_seats() {
   if (std::exchange(are_seats_held_, true)) return;
   for (const JobKey& key : cache_.keys()) {
     const JobEntry& entry = *cache_.find(key);
-    if (entry.job) placer_->hold(key, observed(entry, keyed_[key]));
+    if (entry.job) placer_->hold(key, observed(entry, keyed_[key]), clock_.now());
   }
 }
 
@@ -142,6 +139,7 @@ bool ControllerLoop::decide_on_room() {
 }
 
 void ControllerLoop::receive(Mail& mail) {
+  queue_reporter_.receive(mail);
   if (placer_) placer_->receive(mail);
   for (const Change& change : mail.changes) {
     const auto key = cache_.apply(change);
@@ -211,6 +209,14 @@ void ControllerLoop::share_out_reports() {
   for (const JobKey& key : cache_.keys()) mark(key);
 }
 
+// A wall clock may step: not too far ahead.
+SteadyPoint ControllerLoop::steady_of(TimePoint time) const {
+  // Apart, so that the difference of the farthest times does not overflow.
+  const TimePoint now = clock_.now();
+  if (time >= now + kWaitMax) return clock_.steady_now() + kWaitMax;
+  return clock_.steady_now() + std::max<SteadyPoint::duration>(time - now, milliseconds{1});
+}
+
 // One timer a key; whoever asks for an earlier time wins, and a plan asks again each time.
 void ControllerLoop::wake_at(const JobKey& key, SteadyPoint time) {
   Keyed& keyed = keyed_[key];
@@ -228,15 +234,21 @@ void ControllerLoop::consider(const JobKey& key) {
     return;
   }
   const JobEntry* entry = cache_.find(key);
-  if (placer_ && (entry == nullptr || !entry->job)) placer_->release(key);
+  if (placer_ && (entry == nullptr || !entry->job)) {
+    const auto is_active = [](const auto& pod) {  // on a lost node some never end
+      return !core::is_terminal(*pod.second) && !core::is_terminating(*pod.second);
+    };
+    const auto pods = entry == nullptr ? 0 : std::ranges::count_if(entry->pods, is_active);
+    const bool is_ending =
+        entry != nullptr && std::ranges::any_of(entry->pods, [&](const auto& pod) {
+          return !core::is_terminal(*pod.second) && !is_active(pod);
+        });
+    placer_->release(key, static_cast<int>(pods), is_ending);
+  }
   if (entry == nullptr) return forget_if_idle(key);
   if (clock_.steady_now() < keyed.not_before) return wake_at(key, keyed.not_before);
   core::Plan plan = decide(key, *entry, keyed);
-  if (plan.wake_up) {
-    const auto wait =
-        std::clamp<milliseconds>(*plan.wake_up - clock_.now(), milliseconds{1}, kWaitMax);
-    wake_at(key, clock_.steady_now() + wait);
-  }
+  if (plan.wake_up) wake_at(key, steady_of(*plan.wake_up));
   if (!plan.actions.empty()) start(key, *entry, std::move(plan));
 }
 
@@ -256,12 +268,15 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   core::Plan orphans = core::plan_orphans(orphans_of(key, entry));
   if (!orphans.actions.empty() || !entry.job) return orphans;
   core::Observed seen = observed(entry, keyed);
-  if (placer_) placer_->hold(key, seen);
   const TimePoint now = clock_.now();
+  if (placer_) {
+    if (const auto until = placer_->hold(key, seen, now)) wake_at(key, steady_of(*until));
+  }
   const std::string left_out = placer_ ? Placer::left_out(*entry.job) : kPlacementOff;
   core::Seating seating;
   if (left_out.empty()) {
     seating.is_void = placer_->is_void(key, seen, now);
+    seating.leave_why = placer_->order_for(key);
     seen.seating = &seating;
   } else if (!policy_.children.is_local) {  // where all is on one machine, nothing is far
     seating.defect = Placer::defect_of(*entry.job, left_out);
@@ -280,88 +295,10 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   }
   if (!answer->seating.obstacle.empty() && answer->ahead < kFrontMax)
     wake_at(key, clock_.steady_now() + policy_.message_every);
-  const bool is_void = seating.is_void;
-  seating = answer->seating;
-  seating.is_void = is_void;
+  const core::Seating before = std::exchange(seating, answer->seating);
+  seating.is_void = before.is_void;
+  seating.leave_why = before.leave_why;
   return core::plan(seen, policy_, now);
-}
-
-void ControllerLoop::start(const JobKey& key, const JobEntry& entry, core::Plan plan) {
-  const std::uint64_t id = next_run_++;
-  const auto attempt = entry.job ? entry.job->status.attempt : 0;
-  log_.info("plan", {{"namespace", key.ns},
-                     {"job", key.name},
-                     {"uid", entry.job ? entry.job->meta.uid : ""},
-                     {"attempt", attempt},
-                     {"rv", entry.job ? entry.job->meta.resource_version : ""},
-                     {"plan", id},
-                     {"actions", plan.actions.size()},
-                     {"first", core::describe(plan.actions.front())},
-                     {"why", plan.why}});
-  metrics_.count_plan();
-  for (const core::Action& action : plan.actions) metrics_.count_action(action);
-  ExchangeContext context{key.ns, key.name, entry.job, options_.policy.children, clock_.now()};
-  Flight& flight = flights_[id];
-  flight.run =
-      std::make_unique<PlanRun>(key, std::move(plan), std::move(context), options_.wave_max);
-  keyed_[key].run = id;
-  send_ready(id, flight);
-  if (flight.run->is_over()) finish(id);
-}
-
-void ControllerLoop::send_ready(std::uint64_t id, Flight& flight) {
-  for (PlanRun::Outgoing& out : flight.run->take_requests()) {
-    // Looked at before each: planning takes time, and a process can be stopped anywhere.
-    if (clock_.steady_now() >= lead_until_) is_leading_ = false;
-    if (!is_leading_) return;
-    // The callback may outlive this object: it holds on to the inbox alone.
-    auto done = [inbox = inbox_, id, action = out.action,
-                 request = out.request](const Result<kube::HttpResponse>& response) {
-      inbox->post(Answer{id, action, read_answer(request, response)});
-    };
-    Flight::Sent& sent = flight.sent[out.action];
-    sent.at = clock_.steady_now();
-    sent.handle = transport_.send(std::move(out.request), std::move(done));
-  }
-}
-
-void ControllerLoop::finish(std::uint64_t id) {
-  const auto node = flights_.extract(id);
-  const PlanRun& run = *node.mapped().run;
-  const JobKey key = run.key();
-  Keyed& keyed = keyed_[key];
-  keyed.run = 0;
-  keyed.is_marked = false;
-  for (const Written& written : run.written()) {
-    if (written.deleted_uid.empty()) {
-      gate_.wrote(key, written.kind, written.resource_version);
-      std::string& newest = written_[static_cast<std::size_t>(written.kind)];
-      if (kube::is_at_least(written.resource_version, newest)) newest = written.resource_version;
-    } else {
-      gate_.deleted(key, written.deleted_uid);
-    }
-  }
-  if (run.has_written_status()) keyed.status_written_at = clock_.now();
-  bool has_created = false;
-  for (const core::Action& action : run.plan().actions) {
-    has_created = has_created || core::is_creation(action);
-    const auto* patch = std::get_if<core::PatchStatus>(&action);
-    if (patch == nullptr || !run.has_written_status()) continue;
-    metrics_.count_status(patch->before, patch->after);
-    if (patch->before.attempt != patch->after.attempt) keyed.refusal.reset();
-  }
-  if (run.error()) {
-    on_error(key, keyed, *run.error());
-  } else if (run.is_partial()) {
-    on_partial(key, keyed);
-  } else {
-    keyed.errors = 0;
-  }
-  if (!run.error() && has_created) {
-    keyed.refusal.reset();
-    keyed.refusals = 0;
-  }
-  mark(key);  // look again once the gate is open: there may be a next step
 }
 
 void ControllerLoop::forget_if_idle(const JobKey& key) {

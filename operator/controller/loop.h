@@ -22,6 +22,7 @@
 #include "operator/controller/metrics.h"
 #include "operator/controller/placer.h"
 #include "operator/controller/plan_run.h"
+#include "operator/controller/queue_reporter.h"
 #include "operator/core/plan.h"
 
 namespace pawl::controller {
@@ -34,6 +35,7 @@ struct LoopOptions {
   // Of all running gangs together: their reports, and the job statuses that follow from those.
   int writes_per_second_max = 30;
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
+  bool reports_queues = true;                  // into their status
   admission::Patience patience;
 };
 
@@ -93,12 +95,14 @@ class ControllerLoop {
   void mark(const JobKey& key);
   void fire_timers();
   void share_out_reports();
+  SteadyPoint steady_of(TimePoint time) const;
   void wake_at(const JobKey& key, SteadyPoint time);
   void consider(const JobKey& key);
   core::Observed observed(const JobEntry& entry, const Keyed& keyed) const;
   core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed);
   void hold_seats();
   bool decide_on_room();
+  std::optional<SteadyPoint> report_queues();
   void consider_queued();
   void start(const JobKey& key, const JobEntry& entry, core::Plan plan);
   void send_ready(std::uint64_t id, Flight& flight);
@@ -120,6 +124,7 @@ class ControllerLoop {
 
   Cache cache_;
   std::optional<Placer> placer_;
+  QueueReporter queue_reporter_;
   bool are_seats_held_ = false;  // of all jobs, so that the first decision can be made
   WriteGate gate_;
   Metrics metrics_;

@@ -5,47 +5,19 @@
 #include <utility>
 
 #include "common/api/children.h"
-#include "common/api/contract.h"
-#include "common/api/pod_scheduling.h"
 #include "common/base/json.h"
+#include "operator/controller/placer_gang.h"
+#include "operator/controller/queue_limits.h"
+#include "operator/core/pods.h"
 
 namespace pawl::controller {
 namespace {
 
-using nlohmann::json;
-
 std::string ledger_key(const JobKey& key, const std::string& pod) { return key.ns + "/" + pod; }
 
-std::string id_of(const JobKey& key) { return key.ns + "/" + key.name; }
 JobKey key_of(const std::string& id) {
   const auto slash = id.find('/');
   return {id.substr(0, slash), id.substr(slash + 1)};
-}
-
-// When its pods will have ended, if its time began then. A minute to end in is more than nearly all
-// templates allow.
-std::optional<TimePoint> end_after(const api::TrainingJob& job, std::optional<TimePoint> start) {
-  const auto& limit = job.spec.deadlines.active_seconds;
-  if (!limit || !start) return std::nullopt;
-  return *start + std::chrono::seconds{*limit} + std::chrono::minutes{1};
-}
-
-// How long its pods will be there if they are placed now: the time of a first attempt begins then.
-std::optional<std::chrono::seconds> run_max(const api::TrainingJob& job, TimePoint now) {
-  const api::TrainingJobStatus& status = job.status;
-  const bool is_first = !status.start_time || status.attempt_time <= status.start_time;
-  const auto end = end_after(job, is_first ? now : status.start_time);
-  if (!end) return std::nullopt;
-  return std::chrono::ceil<std::chrono::seconds>(std::max(*end, now) - now);
-}
-
-// Of a gang that has begun; nothing: it only grows.
-std::optional<TimePoint> lacking_since(const api::TrainingJob& job) {
-  const auto& conditions = job.status.conditions;
-  const auto restarting =
-      std::ranges::find(conditions, api::condition::kRestarting, &api::Condition::type);
-  const bool is_lacking = restarting != conditions.end() && restarting->status == "True";
-  return is_lacking ? restarting->last_transition_time : std::nullopt;
 }
 
 }  // namespace
@@ -55,7 +27,7 @@ Placer::Placer(const placement::Levels& levels, admission::Patience patience,
     : levels_(levels), children_(std::move(children)), ledger_(levels.labels()), line_(patience) {}
 
 bool Placer::is_listed() const {
-  return are_hosts_listed_ && are_bookings_listed_ && are_classes_listed_;
+  return are_hosts_listed_ && are_bookings_listed_ && are_classes_listed_ && are_queues_listed_;
 }
 
 void Placer::receive(Mail& mail) {
@@ -74,22 +46,32 @@ void Placer::receive(Mail& mail) {
     } else {
       classes_.erase(name);
     }
-    has_new_classes_ = true;
+    has_new_rules_ = true;
+  }
+  for (auto& [name, queue] : mail.queues) {
+    const bool is_news = queue ? quotas_.set(name, limits_of(*queue)) : quotas_.drop(name);
+    is_freed_ = is_freed_ || is_news;
+    has_new_rules_ = has_new_rules_ || is_news;
+    if (queue) {
+      queues_[name] = std::move(*queue);
+    } else {
+      queues_.erase(name);
+    }
   }
   are_hosts_listed_ = are_hosts_listed_ || mail.are_hosts_listed;
   are_bookings_listed_ = are_bookings_listed_ || mail.are_bookings_listed;
   are_classes_listed_ = are_classes_listed_ || mail.are_classes_listed;
+  are_queues_listed_ = are_queues_listed_ || mail.are_queues_listed;
 }
 
 // ---- what is kept for a job
 
-const placement::Resources& Placer::requests(const api::TrainingJob& job, Held& held) const {
-  if (held.generation != job.meta.generation) {
-    const auto pod = api::worker_pod_of(job, job.status.attempt, 0, 0, children_);
-    held.requests = pod ? placement::requests_of(*pod) : placement::Resources{};
-    held.generation = job.meta.generation;
-  }
-  return held.requests;
+void Placer::learn(const api::TrainingJob& job, Held& held) const {
+  if (held.generation == job.meta.generation) return;
+  const auto pod = api::worker_pod_of(job, job.status.attempt, 0, 0, children_);
+  held.requests = pod ? placement::requests_of(*pod) : placement::Resources{};
+  held.priority = pod ? priority_of(job, *pod).value_or(0) : 0;
+  held.generation = job.meta.generation;
 }
 
 void Placer::promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held) {
@@ -107,28 +89,39 @@ void Placer::promise(const JobKey& key, const std::vector<core::HeldSeat>& seats
   held.pods.assign(kept.begin(), kept.end());
 }
 
-void Placer::hold(const JobKey& key, const core::Observed& seen) {
+std::optional<TimePoint> Placer::hold(const JobKey& key, const core::Observed& seen,
+                                      TimePoint now) {
   const auto asked = asked_.find(key);
-  if (asked != asked_.end() && !asked->second.offered.empty()) return;  // in no view yet
+  if (asked != asked_.end() && !asked->second.offered.empty())
+    return std::nullopt;  // in no view yet
   ledger_.expect_end(id_of(key), end_after(*seen.job, seen.job->status.start_time));
   Held& held = held_[key];
   const std::vector<core::HeldSeat> seats = core::held_seats(seen);
-  if (!seats.empty()) requests(*seen.job, held);
+  if (!seats.empty()) learn(*seen.job, held);
   promise(key, seats, held);
-  if (held.pods.empty()) held_.erase(key);
+  const auto until = charge(key, seen, held, now);
+  note_occupant(key, seen, held);
+  if (held.is_idle()) held_.erase(key);
+  return until;
 }
 
 void Placer::let_go(const JobKey& key) {
   const auto found = held_.find(key);
   if (found == held_.end()) return;
   promise(key, {}, found->second);
-  held_.erase(found);
+  if (found->second.is_idle()) held_.erase(found);
 }
 
-void Placer::release(const JobKey& key) {
+void Placer::release(const JobKey& key, int pods, bool is_ending) {
   ledger_.expect_end(id_of(key), std::nullopt);
   leave(key);
   let_go(key);
+  Held& held = held_[key];  // charged it may be for what is in no view yet
+  held.charged.clear();
+  held.charged_workers = std::min(held.charged_workers, pods);
+  charge(key, held);
+  is_ending ? preemptor_.note_end(id_of(key)) : preemptor_.note(id_of(key), std::nullopt);
+  if (held.is_idle()) held_.erase(key);
 }
 
 bool Placer::is_void(const JobKey& key, const core::Observed& seen, TimePoint now) {
@@ -149,86 +142,43 @@ bool Placer::is_void(const JobKey& key, const core::Observed& seen, TimePoint no
 
 // ---- who asks for what
 
-// As if it had no nodes yet: it may have had some.
-Result<json> Placer::pod_of(const api::TrainingJob& job, TimePoint now) const {
-  api::ChildOptions children = children_;
-  children.now = now;
-  api::TrainingJob unplaced = job;
-  unplaced.status.placement = {};
-  return api::worker_pod_of(unplaced, job.status.attempt, 0, 0, children);
-}
-
-Result<std::int64_t> Placer::priority_of(const api::TrainingJob& job, const json& pod) const {
-  const std::string own = job.spec.scheduling ? job.spec.scheduling->priority_class_name : "";
-  const std::string name = own.empty() ? text_at(member_of(pod, "spec"), "priorityClassName") : own;
-  const auto found = name.empty()
-                         ? std::ranges::find_if(
-                               classes_, [](const auto& entry) { return entry.second.is_default; })
-                         : classes_.find(name);
-  if (found != classes_.end()) return found->second.value;
-  if (own.empty()) return 0;  // of the template's the API server says what is wrong with it
-  return fail(Code::kInvalid, "spec.scheduling.priorityClassName: there is no PriorityClass \"" +
-                                  own + "\": create it, or name another one");
-}
-
-Result<int> Placer::required_depth(const api::TrainingJob& job) const {
-  const std::string level = api::required_level(job.spec.scheduling);
-  if (level.empty()) return 0;
-  if (const auto depth = levels_.depth_of(level)) return *depth;
-  std::string known = placement::kHostLevel;
-  for (int depth = levels_.host_depth() - 1; depth > 0; --depth)
-    known += ", " + levels_.name_at(depth);
-  return fail(Code::kInvalid, "spec.scheduling.topology: this cluster has no level \"" + level +
-                                  "\" (it has " + known +
-                                  "): name one of these, or have the level added to "
-                                  "placement.levels of the chart");
-}
-
-// What is wrong with its place in line does not hold up a gang that has begun.
-Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJob& job,
-                                        bool is_underway, TimePoint now) const {
-  PAWL_TRY(pod, pod_of(job, now));
-  const auto priority = priority_of(job, pod);
-  if (!priority && !is_underway) return tl::make_unexpected(priority.error());
-  const auto depth = required_depth(job);
-  if (!depth && !is_underway) return tl::make_unexpected(depth.error());
-  admission::Gang gang{
-      .id = id_of(key),
-      .is_underway = is_underway,
-      .priority = priority.value_or(0),
-      .since = job.meta.creation_time.value_or(TimePoint{}),
-      .waits_since = is_underway ? lacking_since(job) : job.status.attempt_time.value_or(now),
-      .run_max = run_max(job, now),
-      .shape = {placement::requests_of(pod), placement::Demands::of(member_of(pod, "spec"))},
-      .ask = {.units = job.spec.replicas, .required_depth = depth.value_or(0)}};
-  for (const api::ExcludedNode& node : job.status.excluded_nodes) {
-    const bool is_over = node.until && node.cause != api::kCauseInterrupted && now >= *node.until;
-    if (api::is_only_avoided(node) && !is_over) gang.avoided.insert(node.name);
-  }
-  return gang;
-}
-
 void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan& plan,
                  TimePoint now) {
   const api::TrainingJob& job = *seen.job;
   if (plan.seats_wanted.empty()) let_go(key);  // what it has cannot be used
+  const auto before = held_.find(key);
+  const auto charged = before == held_.end() ? std::size_t{0} : before->second.charged.size();
   Asked& asked = asked_[key];
   asked = {.attempt = job.status.attempt,
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
-           .wanted = plan.seats_wanted};
+           .wanted = plan.seats_wanted,
+           .is_anew = std::cmp_less(charged, job.spec.replicas)};
+  charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
+  if (gang && !gang->is_underway && !asked.is_anew) {
+    gang->charged_units = 0;
+    gang->keeps_quota = !gang->queue.empty();
+  }
   if (gang && gang->is_underway) {
     gang->ask.units = static_cast<int>(asked.wanted.size());
+    const auto held = held_.find(key);
+    gang->charged_units =
+        static_cast<int>(std::ranges::count_if(asked.wanted, [&](const auto& pod) {
+          return held == held_.end() || !held->second.charged.contains(pod.slot);
+        }));
     for (const api::PodView* pod : seen.pods) {
       if (!pod->node.empty() && !core::is_terminal(*pod) && !core::is_terminating(*pod))
         gang->beside.push_back(pod->node);
     }
   }
   if (gang) {
+    const admission::Gang* known = line_.find(gang->id);
+    if (known == nullptr || !admission::is_same_wish(*known, *gang)) preemptor_.want();
     line_.join(std::move(*gang));
   } else {
     line_.leave(id_of(key));
+    preemptor_.want();
     asked.answer = Answer{{.defect = gang.error().message}};
     answered_.push_back(key);
   }
@@ -240,6 +190,7 @@ void Placer::leave(const JobKey& key) {
   const std::vector<std::string> offered = std::move(found->second.offered);
   asked_.erase(found);
   line_.leave(id_of(key));
+  preemptor_.want();
   if (offered.empty()) return;
   Held& held = held_[key];
   for (const std::string& pod : offered) {
@@ -247,7 +198,8 @@ void Placer::leave(const JobKey& key) {
     std::erase(held.pods, pod);
     is_freed_ = true;
   }
-  if (held.pods.empty()) held_.erase(key);
+  charge(key, held);
+  if (held.is_idle()) held_.erase(key);
 }
 
 std::optional<Placer::Answer> Placer::take_answer(const JobKey& key, const api::TrainingJob& job) {
@@ -277,7 +229,9 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   }
   if (gang.run_max) ledger_.expect_end(gang.id, now + *gang.run_max);
   Held& held = held_[key];
+  held.queue = gang.queue;
   held.requests = gang.shape.requests;
+  held.priority = gang.priority;
   held.generation = asked.generation;
   for (const api::PlacedPod& pod : pods) {
     const std::string name =
@@ -287,7 +241,9 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
     asked.offered.push_back(name);
   }
   asked.answer = Answer{};
+  preemptor_.want();  // who was asked before it may have something else by now
   if (asked.wanted.empty()) {
+    note_booked(gang, now);
     asked.answer->seating.offer = status_of(placed, asked.attempt);
   } else {
     asked.answer->seating.later = std::move(pods);
@@ -303,15 +259,9 @@ api::PlacementStatus Placer::status_of(const placement::Placement& placed, std::
   return status;
 }
 
-std::vector<JobKey> Placer::decide(TimePoint now) {
-  std::vector<JobKey> keys = std::exchange(answered_, {});
-  if (std::exchange(has_new_classes_, false)) {
-    for (const auto& [key, asked] : asked_) {
-      if (asked.offered.empty()) keys.push_back(key);
-    }
-  }
+void Placer::give_room(TimePoint now, std::vector<JobKey>& keys) {
   const auto verdicts =
-      line_.round(ledger_, std::exchange(is_freed_, false), now,
+      line_.round({ledger_, quotas_}, std::exchange(is_freed_, false), now,
                   [&](const auto& gang, const auto& placed) { book(gang, placed, now); });
   for (const admission::Verdict& verdict : verdicts) {
     const JobKey key = key_of(verdict.id);
@@ -319,6 +269,27 @@ std::vector<JobKey> Placer::decide(TimePoint now) {
     Asked& asked = asked_.at(key);
     if (!verdict.placement) asked.answer = refusal(verdict, asked.replicas, now);
   }
+}
+
+// Who has to leave is asked for those alone that get nothing as it is.
+std::vector<JobKey> Placer::decide(TimePoint now) {
+  std::vector<JobKey> keys = std::exchange(answered_, {});
+  if (std::exchange(has_new_rules_, false)) {
+    for (const auto& [key, asked] : asked_) {
+      if (asked.offered.empty()) keys.push_back(key);
+    }
+    for (auto& [key, held] : held_) {
+      held.generation = -1;  // priorities are learnt anew
+      keys.push_back(key);
+    }
+  }
+  if (is_freed_) preemptor_.want();
+  if (!std::exchange(is_restored_, true)) preemptor_.restore({ledger_, quotas_}, line_, now);
+  give_room(now, keys);
+  const auto awaited = line_.awaited();
+  for (const std::string& id : preemptor_.search({ledger_, quotas_}, line_, now))
+    keys.push_back(key_of(id));
+  if (line_.awaited() != awaited) give_room(now, keys);
   return keys;
 }
 

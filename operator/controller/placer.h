@@ -20,6 +20,7 @@
 
 #include "operator/admission/line.h"
 #include "operator/controller/cache.h"
+#include "operator/controller/preemptor.h"
 #include "operator/core/plan.h"
 #include "operator/placement/levels.h"
 
@@ -41,8 +42,11 @@ class Placer {
   static std::string left_out(const api::TrainingJob& job);
   // What the job asks for and nobody here does, as `why` says: a sentence, or "".
   static std::string defect_of(const api::TrainingJob& job, const std::string& why);
-  void hold(const JobKey& key, const core::Observed& seen);
-  void release(const JobKey& key);  // of a job that is gone
+  // When to look again, whatever is seen.
+  std::optional<TimePoint> hold(const JobKey& key, const core::Observed& seen, TimePoint now);
+  // Of a job that is gone, with so many pods left that are not on their way out. `is_ending`:
+  // others are.
+  void release(const JobKey& key, int pods, bool is_ending);
   // Of nodes that are written, and have no pods of it yet: one is gone, takes none of its pods any
   // more, or has been taken by others; or others were asked for.
   bool is_void(const JobKey& key, const core::Observed& seen, TimePoint now);
@@ -52,6 +56,13 @@ class Placer {
   void leave(const JobKey& key);
   // Nothing: it has to ask first, or to wait for decide().
   std::optional<Answer> take_answer(const JobKey& key, const api::TrainingJob& job);
+  // What is used of each queue; as long as the number of changes is the same so are they.
+  std::map<std::string, api::TrainingQueueStatus> queue_statuses() const;
+  std::uint64_t queue_changes() const { return quotas_.changes() + line_.changes(); }
+  // Why it has to leave its nodes for another job: a sentence; "": it need not.
+  std::string order_for(const JobKey& key) const { return preemptor_.order_for(id_of(key), line_); }
+  // When to decide again, whoever asks.
+  std::optional<TimePoint> next_search() const;
   // Who is to be looked at again: it has an answer, or has to ask anew.
   std::vector<JobKey> decide(TimePoint now);
 
@@ -61,26 +72,45 @@ class Placer {
     // What each pod takes, of this generation of the job.
     std::int64_t generation = -1;
     placement::Resources requests;
+    std::int64_t priority = 0;
+    // Slots whose workers need quota, of this attempt: a lost one needs none anew.
+    std::int64_t charged_attempt = -1;
+    std::set<int> charged;
+    int charged_workers = 0;
+    std::string queue;
+    bool is_idle() const { return pods.empty() && charged_workers == 0; }
   };
   struct Asked {  // of which job, while it is in line or has an answer
     std::int64_t attempt = 0, generation = 0;
     int replicas = 0;
     std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
+    bool is_anew = false;                     // with quota for all of it: it keeps none
     std::optional<Answer> answer = std::nullopt;
     std::vector<std::string> offered = {};  // pods that the answer has nodes for
   };
   void promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held);
-  const placement::Resources& requests(const api::TrainingJob& job, Held& held) const;
+  void learn(const api::TrainingJob& job, Held& held) const;  // requests and priority
+  void note_occupant(const JobKey& key, const core::Observed& seen, const Held& held);
+  void give_room(TimePoint now, std::vector<JobKey>& keys);
+  void note_booked(const admission::Gang& gang, TimePoint now);
   void let_go(const JobKey& key);
+  std::optional<TimePoint> charge(const JobKey& key, const core::Observed& seen, Held& held,
+                                  TimePoint now);
+  void charge(const JobKey& key, const Held& held);
   Result<nlohmann::json> pod_of(const api::TrainingJob& job, TimePoint now) const;
   Result<admission::Gang> gang_of(const JobKey& key, const api::TrainingJob& job, bool is_underway,
                                   TimePoint now) const;
+  const PriorityClass* class_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
+  bool preempts(const api::TrainingJob& job, const nlohmann::json& pod) const;
   Result<std::int64_t> priority_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
   Result<int> required_depth(const api::TrainingJob& job) const;
+  Status check_queue(const api::TrainingJob& job) const;
   void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
+  std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
   Answer refusal(const admission::Verdict& verdict, int replicas, TimePoint now);
   std::string kept_text(const admission::Reservation& kept, int units, TimePoint now);
   std::string nearness(const admission::Gang& gang);
+  std::string leaving_text(const std::string& id) const;
   std::string obstacle(const admission::Gang& gang, const admission::Verdict& verdict,
                        TimePoint now);
   api::PlacementStatus status_of(const placement::Placement& placed, std::int64_t attempt);
@@ -88,13 +118,18 @@ class Placer {
   const placement::Levels levels_;
   const api::ChildOptions children_;
   placement::Ledger ledger_;
+  admission::Quotas quotas_;
   admission::Line line_;
+  Preemptor preemptor_;
   std::map<JobKey, Held> held_;
   std::map<JobKey, Asked> asked_;
   std::vector<JobKey> answered_;  // outside of decide()
   std::map<std::string, PriorityClass> classes_;
-  bool are_hosts_listed_ = false, are_bookings_listed_ = false, are_classes_listed_ = false;
-  bool is_freed_ = false, has_new_classes_ = false;
+  std::map<std::string, api::TrainingQueue> queues_;
+  bool are_hosts_listed_ = false, are_bookings_listed_ = false, are_classes_listed_ = false,
+       are_queues_listed_ = false;
+  bool is_freed_ = false, has_new_rules_ = false;  // classes, or queues
+  bool is_restored_ = false;                       // for whom others leave already
 };
 
 }  // namespace pawl::controller

@@ -74,7 +74,11 @@ std::string Placer::left_out(const api::TrainingJob& job) {
 }
 
 std::string Placer::defect_of(const api::TrainingJob& job, const std::string& why) {
-  if (api::required_level(job.spec.scheduling).empty()) return "";
+  const auto& scheduling = job.spec.scheduling;
+  if (scheduling && !scheduling->queue_name.empty())
+    return "spec.scheduling.queueName cannot be kept, because " + why +
+           ": change that, or suspend the job and remove it";
+  if (api::required_level(scheduling).empty()) return "";
   return "spec.scheduling.topology with mode Required cannot be kept, because " + why +
          ": change that, or make it Preferred";
 }

@@ -2,31 +2,16 @@
 #include <string>
 
 #include "operator/controller/placer.h"
+#include "operator/controller/queue_limits.h"
 
 namespace pawl::controller {
 namespace {
-
-// As a user would write it: thousandths of processors, and bytes in the largest unit without rest.
-std::string text_of(const std::string& resource, std::int64_t quantity) {
-  if (resource == placement::kCpu) {
-    return quantity % 1'000 == 0 ? std::to_string(quantity / 1'000)
-                                 : std::to_string(quantity) + "m";
-  }
-  const bool is_bytes = resource == "memory" || resource == "ephemeral-storage";
-  std::string unit;
-  for (const char* larger : {"Ki", "Mi", "Gi", "Ti"}) {
-    if (!is_bytes || quantity < 1'024 || quantity % 1'024 != 0) break;
-    quantity /= 1'024;
-    unit = larger;
-  }
-  return std::to_string(quantity) + unit;
-}
 
 std::string text_of(const placement::Resources& requests) {
   std::string text;
   for (const auto& [resource, quantity] : requests) {
     if (resource == placement::kPods || quantity == 0) continue;
-    text += (text.empty() ? "" : ", ") + resource + " " + text_of(resource, quantity);
+    text += (text.empty() ? "" : ", ") + resource + " " + quantity_text(resource, quantity);
   }
   return text;
 }
@@ -70,8 +55,35 @@ std::string Placer::kept_text(const admission::Reservation& kept, int units, Tim
   return text + ", and for all by " + format_time(kept.begin) + " at the latest";
 }
 
+// What the quota of its queue lacks, and why others may go before it.
+std::string Placer::shortage_text(const admission::Gang& gang,
+                                  const admission::Verdict& verdict) const {
+  const admission::Shortage& lacking = *verdict.shortage;
+  const auto text = [&](std::int64_t quantity) {
+    return quantity_text(lacking.resource, quantity);
+  };
+  std::string sentence = "no quota for " + counted(gang.charged_units, "worker") + " in queue " +
+                         gang.queue + ": " + lacking.resource + " " + text(lacking.needed) +
+                         " is needed, " + text(lacking.available) + " can be had (" +
+                         text(lacking.used) + " of " + text(lacking.nominal) + " used)";
+  if (lacking.is_for_ever)
+    return sentence + ", and never more than the quotas allow: ask for less, or have them raised";
+  if (verdict.ahead > 0) sentence += "; " + counted(verdict.ahead, "job") + " before it in line";
+  return sentence + "; it starts when jobs end or quotas are raised";
+}
+
+std::string Placer::leaving_text(const std::string& id) const {
+  const int jobs = preemptor_.leaving_for(id);
+  if (jobs == 0) return "";
+  return "; " + counted(jobs, "job") + (jobs == 1 ? " leaves" : " leave") + " for it";
+}
+
 std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdict& verdict,
                              TimePoint now) {
+  if (verdict.shortage) return shortage_text(gang, verdict) + leaving_text(gang.id);
+  if (verdict.is_behind)
+    return "queue " + gang.queue + " is FIFO, and " + counted(verdict.ahead, "job") +
+           (verdict.ahead == 1 ? " is" : " are") + " before it in line";
   const placement::Room& room = ledger_.room(gang.shape);
   int fit = 0, nodes = 0;
   for (const int units : room.units) {
@@ -85,13 +97,17 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
                      counted(static_cast<int>(room.units.size()), "node");
   if (verdict.ahead > 0) text += "; " + counted(verdict.ahead, "job") + " before it in line";
   if (verdict.kept) text += kept_text(*verdict.kept, gang.ask.units, now);
+  text += leaving_text(gang.id);
   if (verdict.is_passed_over) text += "; the room is kept for jobs that have waited for longer";
   return text + "; it starts when pods end or nodes are added";
 }
 
 Placer::Answer Placer::refusal(const admission::Verdict& verdict, int replicas, TimePoint now) {
   const admission::Gang& gang = *line_.find(verdict.id);
-  Answer answer{{.obstacle = obstacle(gang, verdict, now)}, verdict.ahead};
+  Answer answer{{.obstacle = obstacle(gang, verdict, now),
+                 .lacks_quota = verdict.shortage.has_value(),
+                 .keeps_quota = gang.keeps_quota},
+                verdict.ahead};
   const int depth = gang.ask.required_depth;
   if (gang.is_underway && depth > 0) {
     const placement::Room room = line_.room_beside_kept(ledger_, gang);

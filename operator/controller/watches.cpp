@@ -196,12 +196,41 @@ kube::InformerEvents class_informer_events(std::shared_ptr<Inbox> inbox) {
     const nlohmann::json& value = member_of(object, "value");
     inbox->post_class(meta->name,
                       PriorityClass{value.is_number_integer() ? value.get<std::int64_t>() : 0,
-                                    member_of(object, "globalDefault") == true});
+                                    member_of(object, "globalDefault") == true,
+                                    text_at(object, "preemptionPolicy") != "Never"});
   };
   events.on_delete = [inbox](const nlohmann::json& object) {
     if (const auto meta = api::decode_meta(object)) inbox->post_class(meta->name, std::nullopt);
   };
   events.on_synced = [inbox](const std::string&) { inbox->post_classes_listed(); };
+  events.on_progress = [](const std::string&) {};
+  return events;
+}
+
+kube::InformerOptions queue_informer_options() {
+  kube::InformerOptions options;
+  options.resource = kube::resources::kTrainingQueues;
+  // Helm does not update what stands in crds/, and without a queue no job names one.
+  options.may_be_absent = true;
+  return options;
+}
+
+kube::InformerEvents queue_informer_events(Log& log, std::shared_ptr<Inbox> inbox) {
+  kube::InformerEvents events;
+  events.on_upsert = [inbox, &log](const nlohmann::json& object) {
+    auto queue = api::decode_training_queue(object);
+    if (queue) {
+      const std::string name = queue->meta.name;
+      inbox->post_queue(name, std::move(*queue));
+    } else {
+      log.error("object_not_understood",
+                {{"kind", "TrainingQueue"}, {"message", queue.error().message}});
+    }
+  };
+  events.on_delete = [inbox](const nlohmann::json& object) {
+    if (const auto meta = api::decode_meta(object)) inbox->post_queue(meta->name, std::nullopt);
+  };
+  events.on_synced = [inbox](const std::string&) { inbox->post_queues_listed(); };
   events.on_progress = [](const std::string&) {};
   return events;
 }
@@ -240,6 +269,7 @@ Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log,
   if (options.has_placement) {
     watch(booking_informer_options(), booking_informer_events(inbox));
     watch(class_informer_options(), class_informer_events(inbox));
+    watch(queue_informer_options(), queue_informer_events(log, inbox));
   }
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod})
     watch(informer_options(kind, options.ns), informer_events(kind, log, inbox));

@@ -37,9 +37,11 @@ kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> tab
 kube::InformerOptions booking_informer_options();
 kube::InformerEvents booking_informer_events(std::shared_ptr<Inbox> inbox);
 kube::InformerEvents host_informer_events(std::shared_ptr<Inbox> inbox);
-// In which order they get room.
+// In which order they get room, and how much at one time.
 kube::InformerOptions class_informer_options();
 kube::InformerEvents class_informer_events(std::shared_ptr<Inbox> inbox);
+kube::InformerOptions queue_informer_options();
+kube::InformerEvents queue_informer_events(Log& log, std::shared_ptr<Inbox> inbox);
 
 struct WatchOptions {
   std::string ns;                                   // of jobs and their objects; empty: all

@@ -68,6 +68,9 @@ void restart(Pass& pass, const Restart& how) {
   if (how.is_counted) message += "; " + budget_text(pass);
   set_condition(pass, condition::kRunning, "False", "Restarting", message);
   set_condition(pass, condition::kRestarting, "True", how.cause, message);
+  // It waits in line as a new one would: its time begins when it has nodes, and it keeps no quota.
+  if (is_true(pass.next, condition::kPreempted)) pass.next.start_time = pass.now;
+  clear_condition(pass, condition::kPreempted, "Left", message);
   pass.say(how.cause, message);
   pass.emit(how.is_counted, "Restarting", message);
 }

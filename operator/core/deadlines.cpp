@@ -40,8 +40,12 @@ bool has_missed_deadline(Pass& pass) {
   }
   const Condition* running = find_condition(status, condition::kRunning);
   if (running != nullptr && running->status == "True") return false;
+  // Who was sent away has this long from when it has nodes again.
+  const bool was_sent_away = has_made_room(pass);
+  if (was_sent_away && !is_active) return false;
   // A gang that lost a member has this long to be whole again.
   std::optional<TimePoint> anchor = status.attempt_time;
+  if (anchor && was_sent_away) anchor = std::max(*anchor, status.start_time.value_or(*anchor));
   if (anchor && running != nullptr && running->last_transition_time)
     anchor = std::max(*anchor, *running->last_transition_time);
   if (is_over(pass, anchor, limits.start_seconds)) {

@@ -35,6 +35,7 @@ void write_end(Pass& pass, const char* type, const std::string& reason,
   clear_condition(pass, condition::kRestarting, reason, message);
   clear_condition(pass, condition::kSuspended, reason, message);
   clear_condition(pass, condition::kStalled, reason, message);
+  clear_condition(pass, condition::kPreempted, reason, message);
   pass.next.completion_time = pass.now;
   pass.emit(type == std::string(condition::kFailed), type, message);
 }

@@ -268,7 +268,7 @@ Waiting waiting_for(const Pass& pass) {
   }
   if (waiting == 0 && !pass.seat_obstacle.empty()) {
     out.is_blocked = true;
-    out.reason = kWaitingForRoom;
+    out.reason = pass.lacks_quota ? kWaitingForQuota : kWaitingForRoom;
     out.obstacle = "; " + pass.seat_obstacle;
     out.message += out.obstacle;
   }

@@ -37,6 +37,7 @@ struct Pass {
   bool asks_for_seats = false;
   std::vector<api::PlacedPod> seats_wanted;  // without their nodes
   std::string seat_obstacle;                 // of a pod that is to come in
+  bool lacks_quota = false;                  // is that why
   bool is_status_due = false;  // written before what this pass does, if it has changed at all
 
   // Of the newest generation of this attempt.

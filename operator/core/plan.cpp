@@ -12,20 +12,21 @@
 //  6. A new attempt begins (first start, resume) by raising status.attempt, and with nothing else.
 //  7. Something of a higher attempt than the status knows, or pods without their WorkerGroup: the
 //     record was lost; a free restart puts the attempt above everything that was seen.
-//  8. Another size: the record says so, and the gang changes while it runs; a free restart where it
+//  8. Its nodes are for another job: once begun it is carried through. The gang saves and leaves,
+//     then its pods are deleted; it waits in line as if it had never begun, but goes on from its
+//     newest checkpoint.
+//  9. Another size: the record says so, and the gang changes while it runs; a free restart where it
 //     cannot.
-//  9. A deadline that has passed decides the end. Spot machines that were avoided are used again.
-// 10. Workers on machines that are about to go are told to leave them, and a slow one, if a rule
+// 10. A deadline that has passed decides the end. Spot machines that were avoided are used again.
+// 11. Workers on machines that are about to go are told to leave them, and a slow one, if a rule
 //     says so.
-// 11. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
+// 12. A lost member, or a gang that hangs: the culprit is named. Where the others can go on from
 //     memory its slot gets another pod in the same attempt; else the rules say whether it counts,
 //     and the attempt is raised, or the end decided.
-// 12. The gang of the attempt is made: pods of lower attempts are deleted; where nodes are decided
-// on
-//     in advance, they are written; children and the
-//     WorkerGroup with the names of the pods are written; when no pod of a lower attempt can still
-//     run and the back-off is over, pods are created; when all are there, their UIDs are recorded
-//     and make them eligible.
+// 13. The gang of the attempt is made: pods of lower attempts are deleted; where nodes are decided
+//     on in advance, they are written; children and the WorkerGroup with the names of the pods are
+//     written; when no pod of a lower attempt can still run and the back-off is over, pods are
+//     created; when all are there, their UIDs are recorded and make them eligible.
 #include "operator/core/plan.h"
 
 #include "common/api/contract.h"
@@ -83,6 +84,7 @@ void decide(Pass& pass) {
   if (is_true(status, condition::kSuspended)) return resume(pass);
   if (status.attempt == 0) return start_first(pass);
   if (is_record_lost(pass)) return recover_record(pass);
+  if (is_preempted(pass)) return make_room(pass);
   if (is_resized(pass)) return resize(pass);
   if (has_missed_deadline(pass)) return;
   quarantine_late(pass);

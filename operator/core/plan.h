@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,11 +63,14 @@ using NodeSignals = std::map<std::string, NodeSignal>;  // by node; the others s
 struct Seating {
   std::optional<api::PlacementStatus> offer;  // booked for this plan
   std::string obstacle;                       // why there is none: a sentence
+  bool lacks_quota = false;                   // is that why
+  bool keeps_quota = false;                   // with that: of the attempt before
   std::string defect;  // why there never is one, as the job and the cluster stand: a sentence
   // As an offer, where a gang has begun, of pods that come in later.
   std::vector<api::PlacedPod> later;
   bool is_room_elsewhere = false;  // with an obstacle to those: not near the others, for all
-  bool is_void = false;  // of the nodes that are written one cannot take its workers any more
+  bool is_void = false;   // of the nodes that are written one cannot take its workers any more
+  std::string leave_why;  // for whom it has to leave the nodes that it has: a sentence
 };
 
 // One view of one job. The pointers are borrowed for the call; pods come in any order.
@@ -88,6 +92,17 @@ struct HeldSeat {
   bool operator==(const HeldSeat&) const = default;
 };
 std::vector<HeldSeat> held_seats(const Observed& seen);
+// Which workers need quota of the job's queue, as far as this view goes.
+struct Staff {
+  int size = 0;                    // of the gang; 0: it has no nodes
+  std::set<int> slots;             // of workers that are there, or on their way to their nodes
+  std::set<int> awaited;           // that have lost a worker, or were given up and are wanted again
+  int pods = 0;                    // between attempts, and afterwards: those that have not ended
+  bool is_between = false;         // two attempts: `slots` are all
+  int kept = 0;                    // between attempts: workers that the one before had nodes for
+  std::optional<TimePoint> until;  // when one of these is given up, if it does not end before
+};
+Staff staff_of(const Observed& seen, TimePoint now);
 
 // What a TrainingJob that no longer exists left behind without an owner (--cascade=orphan).
 struct Orphans {

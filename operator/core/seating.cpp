@@ -21,10 +21,12 @@ bool may_take_seats(const Pass& pass) {
 }
 
 // What the scheduler refuses again and again has a reason that is not seen here. It would scatter
-// a gang that has to be together.
+// a gang that has to be together, and knows nothing of quotas.
 bool is_left_to_scheduler(const Pass& pass) {
   if (pass.seen.seating == nullptr) return true;
-  if (!required_level(pass.job.spec.scheduling).empty()) return false;
+  const auto& scheduling = pass.job.spec.scheduling;
+  if (scheduling && (!scheduling->queue_name.empty() || !required_level(scheduling).empty()))
+    return false;
   const auto& moves = pass.job.status.restarts.by_cause;
   const auto found = moves.find(cause::kUnschedulable);
   return found != moves.end() && found->second >= pass.policy.moves_max;
@@ -41,12 +43,17 @@ bool is_first_attempt(const TrainingJobStatus& status) {
   return status.start_time && status.attempt_time && *status.attempt_time <= *status.start_time;
 }
 
-void say_no_room(Pass& pass, const std::string& obstacle) {
+bool is_in_line(const Condition* running) {
+  return running != nullptr &&
+         (running->reason == kWaitingForRoom || running->reason == kWaitingForQuota);
+}
+
+void say_no_room(Pass& pass, const Seating& seating) {
+  const char* reason = seating.lacks_quota ? kWaitingForQuota : kWaitingForRoom;
   const Condition* running = find_condition(pass.next, condition::kRunning);
-  if (running == nullptr || running->reason != kWaitingForRoom)
-    pass.emit(false, kWaitingForRoom, obstacle);
-  set_condition(pass, condition::kRunning, "False", kWaitingForRoom, obstacle);
-  pass.say(kWaitingForRoom, obstacle);
+  if (running == nullptr || running->reason != reason) pass.emit(false, reason, seating.obstacle);
+  set_condition(pass, condition::kRunning, "False", reason, seating.obstacle);
+  pass.say(reason, seating.obstacle);
 }
 
 }  // namespace
@@ -56,8 +63,7 @@ bool waits_in_line(const Pass& pass) {
   const bool has_nodes = status.placement.attempt == status.attempt;
   if (!is_first_attempt(status) || has_nodes || has_begun(pass)) return false;
   const Condition* running = find_condition(status, condition::kRunning);
-  const bool was_in_line = running != nullptr && running->reason == kWaitingForRoom;
-  return was_in_line || !is_left_to_scheduler(pass);
+  return is_in_line(running) || !is_left_to_scheduler(pass);
 }
 
 namespace {
@@ -96,16 +102,17 @@ bool waits_for_seats(Pass& pass) {
     const std::string message =
         "starting " + std::to_string(workers_of(*seating->offer)) + " workers on " + on;
     const Condition* running = find_condition(pass.next, condition::kRunning);
-    if (running != nullptr && running->reason == kWaitingForRoom)
-      set_condition(pass, condition::kRunning, "False", "Starting", message);
+    if (is_in_line(running)) set_condition(pass, condition::kRunning, "False", "Starting", message);
     pass.say("Starting", message);
     return true;
   }
   if (seating->obstacle.empty()) {
     pass.asks_for_seats = true;
   } else {
-    pass.next.placement = {};  // what stands there is void, or of before
-    say_no_room(pass, seating->obstacle);
+    // Void, or of before: then it says for how many workers quota is kept, whoever leads.
+    const bool is_of_before = pass.next.placement.attempt != pass.job.status.attempt;
+    if (!is_of_before || !seating->keeps_quota) pass.next.placement = {};
+    say_no_room(pass, *seating);
   }
   return true;
 }
@@ -191,6 +198,7 @@ bool waits_for_seat(Pass& pass, int slot, int n) {
     pass.is_status_due = true;
   } else if (!seating.obstacle.empty()) {
     pass.seat_obstacle = seating.obstacle;
+    pass.lacks_quota = seating.lacks_quota;
   } else {
     pass.asks_for_seats = true;
     pass.seats_wanted.push_back({slot, n, ""});
@@ -199,6 +207,14 @@ bool waits_for_seat(Pass& pass, int slot, int n) {
 }
 
 namespace {
+
+// Of the attempt that is under way; null: there is none.
+const WorkerGroup* record_of(const Observed& seen) {
+  const bool has_record = seen.group != nullptr &&
+                          is_owned_by(seen.group->meta, seen.job->meta.uid) &&
+                          seen.group->spec.attempt == seen.job->status.attempt;
+  return has_record ? seen.group : nullptr;
+}
 
 // Those that have nodes, as far as the record goes.
 std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* record) {
@@ -215,20 +231,41 @@ std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* reco
   return placed;
 }
 
+// Workers of the attempt before, as far as it was placed.
+int placed_before(const Observed& seen) {
+  const WorkerGroup* record = seen.group;
+  const bool is_its = record != nullptr && is_owned_by(record->meta, seen.job->meta.uid) &&
+                      record->spec.attempt == seen.job->status.placement.attempt;
+  std::set<int> slots;
+  for (const PlacedPod& pod : placed_pods(seen, is_its ? record : nullptr)) {
+    if (!is_its || pod.slot < record->spec.target_members) slots.insert(pod.slot);
+  }
+  return static_cast<int>(slots.size());
+}
+
+// Whether it is over, or is to stop.
+bool has_ended(const TrainingJob& job) {
+  const TrainingJobStatus& status = job.status;
+  return is_true(status, condition::kComplete) || is_true(status, condition::kFailed) ||
+         is_true(status, condition::kSuspended) || job.meta.deletion_time.has_value();
+}
+
+// It had nodes since it was started, or resumed.
+bool has_been_placed(const TrainingJob& job) {
+  const TrainingJobStatus& status = job.status;
+  if (status.attempt == 0 || !status.start_time) return false;
+  return !is_first_attempt(status) || status.placement.attempt == status.attempt;
+}
+
 }  // namespace
 
 // A pod that is on record with its UID, or has a successor there, was bound, or is lost.
 std::vector<HeldSeat> held_seats(const Observed& seen) {
   std::vector<HeldSeat> held;
   const TrainingJobStatus& status = seen.job->status;
-  const bool is_over = is_true(status, condition::kComplete) || is_true(status, condition::kFailed);
-  const bool is_stopped = is_true(status, condition::kSuspended) || seen.job->meta.deletion_time;
   const bool is_of_now = status.placement.attempt == status.attempt && status.attempt > 0;
-  if (is_over || is_stopped || !is_of_now) return held;
-  const bool has_record = seen.group != nullptr &&
-                          is_owned_by(seen.group->meta, seen.job->meta.uid) &&
-                          seen.group->spec.attempt == status.attempt;
-  const WorkerGroup* record = has_record ? seen.group : nullptr;
+  if (has_ended(*seen.job) || !is_of_now) return held;
+  const WorkerGroup* record = record_of(seen);
   std::set<std::string> gone;
   if (record != nullptr) {
     for (const EligiblePod& pod : record->spec.pods) {
@@ -245,6 +282,48 @@ std::vector<HeldSeat> held_seats(const Observed& seen) {
     if (is_held) held.push_back({name, placed.node});
   }
   return held;
+}
+
+// Between two attempts a job keeps its quota: a failure sends nobody to the end of the line.
+Staff staff_of(const Observed& seen, TimePoint now) {
+  const TrainingJob& job = *seen.job;
+  const std::int64_t attempt = job.status.attempt;
+  Staff staff;
+  std::set<int> present;
+  for (const PodView* pod : seen.pods) {
+    if (!is_owned_by(pod->meta, job.meta.uid) || is_terminal(*pod)) continue;
+    const auto given_up = give_up_time(job, *pod);
+    if (given_up && now >= *given_up) continue;
+    if (given_up) staff.until = std::min(staff.until.value_or(*given_up), *given_up);
+    ++staff.pods;
+    const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
+    if (identity && identity->attempt == attempt) present.insert(identity->slot);
+  }
+  if (has_ended(job) || !has_been_placed(job)) return staff;
+  const WorkerGroup* record = record_of(seen);
+  staff.size = record != nullptr ? record->spec.target_members : job.spec.replicas;
+  if (job.status.placement.attempt != attempt) {
+    if (is_true(job.status, condition::kStalled)) return staff;  // nobody knows for how long
+    staff.is_between = true;
+    staff.kept = placed_before(seen);
+    for (int slot = 0; slot < staff.size; ++slot) staff.slots.insert(slot);
+    return staff;
+  }
+  staff.pods = 0;  // of one slot there may be two, where a node is lost
+  staff.slots = std::move(present);
+  std::set<std::string> held;
+  for (const HeldSeat& seat : held_seats(seen)) held.insert(seat.pod);
+  for (const PlacedPod& placed : placed_pods(seen, record)) {
+    const std::string name = pod_name(job, attempt, placed.slot, placed.n);
+    if (placed.slot < staff.size && held.contains(name)) staff.slots.insert(placed.slot);
+  }
+  if (record == nullptr) return staff;
+  for (const EligiblePod& pod : record->spec.pods) {
+    if (pod.slot >= staff.size) continue;
+    if (!pod.uid.empty()) staff.slots.insert(pod.slot);
+    if (pod.uid.empty() && pod.n > 0) staff.awaited.insert(pod.slot);
+  }
+  return staff;
 }
 
 }  // namespace pawl::core

@@ -8,17 +8,19 @@ using namespace api;
 
 constexpr char kSuspending[] = "Suspending";
 
+}  // namespace
+
 // A gang that ran has something to save: it is asked to, and its pods are left alone until it has
 // left or the grace is over. The grace runs from the moment when Running turned False for this
 // reason, or Restarting where a place was empty.
-std::optional<TimePoint> saving_deadline(const Pass& pass) {
+std::optional<TimePoint> saving_deadline(const Pass& pass, const char* reason) {
   const bool is_record_ours =
       pass.current_group != nullptr && !pass.current_group->meta.deletion_time;
   if (!is_record_ours) return std::nullopt;
   for (const char* type : {condition::kRunning, condition::kRestarting}) {
     const Condition* found = find_condition(pass.next, type);
     const bool is_anchor =
-        found != nullptr && found->reason == kSuspending && found->last_transition_time;
+        found != nullptr && found->reason == reason && found->last_transition_time;
     if (!is_anchor) continue;
     if (is_mutant(Mutant::kB42WrongAnchor))
       return *pass.next.start_time + pass.policy.suspend_grace;
@@ -26,6 +28,8 @@ std::optional<TimePoint> saving_deadline(const Pass& pass) {
   }
   return std::nullopt;
 }
+
+namespace {
 
 void settle(Pass& pass) {
   pass.delete_all();
@@ -45,6 +49,7 @@ void settle(Pass& pass) {
   }
   clear_condition(pass, condition::kRestarting, "Suspended", message);
   clear_condition(pass, condition::kStalled, "Suspended", message);
+  clear_condition(pass, condition::kPreempted, "Suspended", message);
   pass.say("Suspended", message);
 }
 
@@ -80,7 +85,8 @@ void suspend(Pass& pass) {
     if (pass.report != nullptr) clear_condition(pass, condition::kRestarting, kSuspending, message);
   }
   pass.say(kSuspending, message);
-  const auto deadline = saving_deadline(pass);
+  auto deadline = saving_deadline(pass, kSuspending);
+  if (!deadline) deadline = saving_deadline(pass, kPreempting);  // it saves already
   if (!deadline || pass.now_exact >= *deadline) return pass.delete_all();
   ask_to_stop(pass);
   pass.delete_superseded();

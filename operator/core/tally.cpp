@@ -100,6 +100,8 @@ void add_own_time(Pass& pass) {
   } else if (has_trained(pass) && !goodput.losing.empty()) {
     close_start(pass);
   }
+  // Its time begins anew: in line what was told late may have come meanwhile.
+  if (pass.next.start_time != before.start_time) goodput.before_seconds = accounted(goodput);
 }
 
 }  // namespace

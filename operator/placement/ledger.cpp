@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "common/api/contract.h"
@@ -11,11 +13,6 @@ namespace pawl::placement {
 namespace {
 
 constexpr std::size_t kRoomsMax = 64;
-
-int clamped(std::int64_t units) {
-  constexpr std::int64_t kUnitsMax = 1'000'000;  // so that those of a cluster add up to an int
-  return static_cast<int>(std::clamp<std::int64_t>(units, 0, kUnitsMax));
-}
 
 // By its own deadline, which counts from when the kubelet took it.
 std::optional<TimePoint> end_of(const nlohmann::json& pod) {
@@ -80,11 +77,17 @@ bool Ledger::drop_host(const std::string& name) {
   return true;
 }
 
-void Ledger::book(const Pod& pod, int sign) {
+void Ledger::book(const std::string& key, Pod& pod, int sign) {
   const Booking& booking = *pod.counted();
   Row& row = rows_[booking.host];
-  for (const auto& [resource, quantity] : booking.requests) {
-    const std::size_t column = column_of(resource);
+  note_owner(key, pod, sign);
+  if (sign > 0) {
+    pod.row = &row;
+    pod.takes.clear();
+    for (const auto& [resource, quantity] : booking.requests)
+      pod.takes.emplace_back(column_of(resource), quantity);
+  }
+  for (const auto& [column, quantity] : pod.takes) {
     if (row.free.size() <= column) row.free.resize(column + 1, 0);
     if (row.taken.size() <= column) row.taken.resize(column + 1, 0);
     row.free[column] -= sign * quantity;
@@ -105,6 +108,18 @@ void Ledger::book(const Pod& pod, int sign) {
   if (row.bookings == 0 && !row.host) rows_.erase(booking.host);
 }
 
+void Ledger::note_owner(const std::string& key, Pod& pod, int sign) {
+  const std::string& name = pod.counted()->owner;
+  if (name.empty()) return;
+  Owner& owner = owners_[name];
+  if (sign > 0) {
+    owner.pods.emplace_back(&key, &pod);
+  } else {
+    std::erase_if(owner.pods, [&](const auto& entry) { return entry.second == &pod; });
+  }
+  if (owner.pods.empty() && !owner.end) owners_.erase(name);
+}
+
 // When it would take longer to follow what has changed than to count anew, all is counted anew.
 void Ledger::note_change(int host) {
   changed_.push_back(host);
@@ -115,12 +130,13 @@ void Ledger::note_change(int host) {
 
 template <typename Change>
 void Ledger::change_pod(const std::string& pod, Change&& change) {
-  Pod& entry = pods_[pod];
-  if (entry.counted() != nullptr) book(entry, -1);
+  const auto at = pods_.try_emplace(pod).first;
+  Pod& entry = at->second;
+  if (entry.counted() != nullptr) book(at->first, entry, -1);
   change(entry);
   if (const Booking* after = entry.counted()) {
     entry.end = end_of(*after);
-    book(entry, 1);
+    book(at->first, entry, 1);
   } else {
     pods_.erase(pod);
   }
@@ -157,28 +173,21 @@ void Ledger::withdraw(const std::string& pod) {
 }
 
 TimePoint Ledger::end_of(const Booking& booking) const {
-  const auto known = ends_.find(booking.owner);
-  const TimePoint end = known == ends_.end() ? Outlook::kUnknown : known->second;
-  return std::min(end, booking.end.value_or(Outlook::kUnknown));
+  const auto owner = owners_.find(booking.owner);
+  const auto known = owner == owners_.end() ? std::nullopt : owner->second.end;
+  return std::min(known.value_or(Outlook::kUnknown), booking.end.value_or(Outlook::kUnknown));
 }
 
-void Ledger::expect_end(const std::string& owner, std::optional<TimePoint> end) {
-  const auto known = ends_.find(owner);
-  if (known == ends_.end() ? !end : end == known->second) return;
-  if (end) {
-    ends_[owner] = *end;
-  } else {
-    ends_.erase(known);
+void Ledger::expect_end(const std::string& name, std::optional<TimePoint> end) {
+  const auto known = owners_.find(name);
+  if (known == owners_.end() ? !end : end == known->second.end) return;
+  Owner& owner = owners_[name];
+  owner.end = end;
+  for (const auto& [key, pod] : owner.pods) {
+    pod->end = end_of(*pod->counted());
+    if (topology_ && pod->row->number >= 0) note_end(*pod->row);
   }
-  // The names of its pods begin with its own.
-  for (auto at = pods_.lower_bound(owner); at != pods_.end() && at->first.starts_with(owner);
-       ++at) {
-    Pod& pod = at->second;
-    if (pod.counted() == nullptr || pod.counted()->owner != owner) continue;
-    pod.end = end_of(*pod.counted());
-    const Row& row = rows_.at(pod.counted()->host);
-    if (topology_ && row.number >= 0) note_end(row);
-  }
+  if (owner.pods.empty() && !owner.end) owners_.erase(name);
 }
 
 // ---- what is asked
@@ -237,7 +246,7 @@ int Ledger::units_of(const Row& row, const Needs& needs, bool is_emptied) {
     if (is_emptied && column < row.taken.size()) free += row.taken[column];
     fit = std::min(fit, free / need);
   }
-  return clamped(fit);
+  return bounded_units(fit);
 }
 
 void Ledger::count(const Row& row, Known& known) const {
@@ -286,6 +295,38 @@ void Ledger::note_end(const Row& row) {
   for (const Pod* pod : row.pods) {
     if (!pod->counted()->is_lasting) end = std::max(end, pod->end);
   }
+}
+
+Clearing Ledger::clearing(const Shape& shape, std::span<const Leaver> leavers) {
+  const Known& known = counted(shape);
+  Clearing::Start start{.room = known.room, .may_host = known.may_host};
+  for (const auto& [column, need] : known.needs) start.needs.push_back(need);
+  start.free.reserve(by_number_.size() * known.needs.size());
+  for (const Row* row : by_number_) {
+    for (const auto& [column, need] : known.needs)
+      start.free.push_back(column < row->free.size() ? row->free[column] : 0);
+  }
+  for (const Leaver& leaver : leavers) {
+    std::vector<Clearing::Use> spare, rest;
+    const auto owner = owners_.find(leaver.owner);
+    if (owner != owners_.end()) {
+      const std::set<std::string_view> spares(leaver.spare.begin(), leaver.spare.end());
+      for (const auto& [key, pod] : owner->second.pods) {
+        if (!pod->row->host || pod->counted()->is_fixture) continue;
+        const bool is_spare = !spares.empty() && spares.contains(*key);
+        (is_spare ? spare : rest).push_back({pod->row->number, start.amounts.size()});
+        for (const auto& [column, need] : known.needs) {
+          const auto taken = std::ranges::find(pod->takes, column, &Needs::value_type::first);
+          start.amounts.push_back(taken == pod->takes.end() ? 0 : taken->second);
+        }
+      }
+    }
+    for (auto* uses : {&spare, &rest}) {
+      std::ranges::stable_sort(*uses, {}, &Clearing::Use::host);
+      start.groups.push_back(std::move(*uses));
+    }
+  }
+  return Clearing(std::move(start));
 }
 
 Outlook Ledger::outlook(const Shape& shape) { return {counted(shape).units_after, end_by_number_}; }

@@ -8,10 +8,12 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "operator/placement/clearing.h"
 #include "operator/placement/host.h"
 #include "operator/placement/placement.h"
 
@@ -68,6 +70,13 @@ class Ledger {
   const Topology& topology();
   const Room& room(const Shape& shape);
   Outlook outlook(const Shape& shape);  // good for as long as the room
+  // What of each owner may be taken out, in two groups one after the other: the spare pods of it,
+  // by their keys, then its others. Fixtures stay.
+  struct Leaver {
+    std::string owner;
+    std::vector<std::string> spare;
+  };
+  Clearing clearing(const Shape& shape, std::span<const Leaver> leavers);
   const Host* find(const std::string& name) const;
   std::optional<int> number_of(const std::string& host) const;  // in topology(), as it was last
   // More of one of these is booked there than there is.
@@ -76,6 +85,8 @@ class Ledger {
 
  private:
   struct Pod;
+  // By column.
+  using Needs = std::vector<std::pair<std::size_t, std::int64_t>>;
   struct Row {  // of a host, which may be gone
     std::optional<Host> host;
     std::vector<std::int64_t> free;   // by column; below 0 where too much is booked
@@ -86,10 +97,15 @@ class Ledger {
   };
   struct Pod {
     std::optional<Booking> seen, promised;
+    const Row* row = nullptr;  // where it is booked
+    Needs takes;               // what of it
     TimePoint end = Outlook::kUnknown;
     const Booking* counted() const { return seen ? &*seen : promised ? &*promised : nullptr; }
   };
-  using Needs = std::vector<std::pair<std::size_t, std::int64_t>>;  // by column
+  struct Owner {
+    std::optional<TimePoint> end;                           // as far as it is known
+    std::vector<std::pair<const std::string*, Pod*>> pods;  // with their keys
+  };
   struct Known {  // a room, as of the first `changes` entries of changed_
     Shape shape;
     Needs needs;
@@ -99,7 +115,8 @@ class Ledger {
     std::size_t changes = 0;
   };
   std::size_t column_of(const std::string& resource);
-  void book(const Pod& pod, int sign);
+  void book(const std::string& key, Pod& pod, int sign);
+  void note_owner(const std::string& key, Pod& pod, int sign);
   TimePoint end_of(const Booking& booking) const;
   void note_end(const Row& row);
   template <typename Change>
@@ -114,7 +131,7 @@ class Ledger {
   const std::vector<std::string> labels_;
   std::map<std::string, Row> rows_;  // by host
   std::map<std::string, Pod> pods_;
-  std::map<std::string, TimePoint> ends_;  // by owner, as far as they are known
+  std::map<std::string, Owner> owners_;
   std::map<std::string, std::size_t> columns_;
   std::optional<Topology> topology_;  // nothing: a host or its labels have changed
   std::vector<Row*> by_number_;

@@ -178,11 +178,21 @@ Resources requests_of(const json& pod) {
   return running;
 }
 
+std::int64_t amount_of(const Resources& resources, const std::string& resource) {
+  const auto found = resources.find(resource);
+  return found == resources.end() ? 0 : found->second;
+}
+
 void add(Resources& sum, const Resources& more) {
   for (const auto& [name, quantity] : more) {
     std::int64_t& known = sum[name];
     known = quantity > kMost - known ? kMost : known + quantity;
   }
+}
+
+int bounded_units(std::int64_t units) {
+  constexpr std::int64_t kUnitsMax = 1'000'000;
+  return static_cast<int>(std::clamp<std::int64_t>(units, 0, kUnitsMax));
 }
 
 }  // namespace pawl::placement

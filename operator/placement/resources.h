@@ -31,5 +31,9 @@ Resources allocatable_of(const nlohmann::json& node);
 Resources requests_of(const nlohmann::json& pod);
 
 void add(Resources& sum, const Resources& more);
+std::int64_t amount_of(const Resources& resources, const std::string& resource);  // 0: none
+
+// Of members that fit on a host: none below 0, so few that those of a cluster add up to an int.
+int bounded_units(std::int64_t units);
 
 }  // namespace pawl::placement

@@ -14,7 +14,7 @@ enum class Write { kCreate, kPatch, kPatchStatus };
 
 struct CrdCase {
   std::string name;      // what was changed
-  std::string resource;  // "trainingjobs", "workergroups"
+  std::string resource;  // "trainingjobs", "workergroups", "trainingqueues"
   Write write = Write::kCreate;
   nlohmann::json before;  // what stands on the server; null for kCreate
   nlohmann::json after;   // the object that the write leads to
@@ -25,6 +25,7 @@ struct CrdCase {
 // shapes.
 nlohmann::json full_training_job();
 nlohmann::json full_worker_group();
+nlohmann::json full_training_queue();
 
 // One change each of a field's type, range, length, presence or name.
 std::vector<CrdCase> schema_cases();

@@ -168,6 +168,10 @@ std::vector<CrdCase> scheduling_cases() {
       create("scheduling", both),
       create("scheduling, nothing", changed(job, "/spec/scheduling", json::object())),
       create("scheduling, a class", changed(job, "/spec/scheduling", {{"priorityClassName", "a"}})),
+      update("queue there", job, changed(job, "/spec/scheduling", {{"queueName", "a"}})),
+      update(
+          "queue there while suspended", changed(job, "/spec/suspend", true),
+          changed(changed(job, "/spec/suspend", true), "/spec/scheduling", {{"queueName", "a"}})),
       update("scheduling there", job, both),
       update("scheduling away", both, job),
   };
@@ -310,12 +314,30 @@ std::vector<CrdCase> group_cases() {
   return cases;
 }
 
+std::vector<CrdCase> queue_cases() {
+  const json full = changed(full_training_queue(), "/metadata/name", "rule");
+  const auto create_queue = [](const std::string& name, const json& object) {
+    return CrdCase{"queue " + name, "trainingqueues", Write::kCreate, nullptr, object, true};
+  };
+  std::vector<CrdCase> cases;
+  for (const std::size_t size : {63U, 64U})
+    cases.push_back(create_queue("name of " + std::to_string(size),
+                                 changed(full, "/metadata/name", std::string(size, 'a'))));
+  for (const char* field : {"nominal", "borrowingLimit", "lendingLimit"}) {
+    const std::string pointer = std::string("/spec/quotas/0/") + field;
+    for (const int value : {-1, 0})
+      cases.push_back(create_queue(field, changed(full, pointer.c_str(), value)));
+  }
+  cases.push_back(create_queue("without anything", changed(full, "/spec", json::object())));
+  return cases;
+}
+
 }  // namespace
 
 std::vector<CrdCase> rule_cases() {
   std::vector<CrdCase> cases = create_cases();
   for (const auto& more : {elastic_cases(), capacity_cases(), scheduling_cases(), policy_cases(),
-                           update_cases(), group_cases()}) {
+                           update_cases(), group_cases(), queue_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -71,7 +71,7 @@ json full_training_job() {
   json job = parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {"suspend": true, "replicas": 3, "capacity": {"spot": "Prefer", "onDemandMin": 1},
-      "scheduling": {"priorityClassName": "p", "topology": [{"level": "block", "mode": "Required"},
+      "scheduling": {"queueName": "q", "priorityClassName": "p", "topology": [{"level": "block", "mode": "Required"},
                                                             {"level": "rack", "mode": "Preferred"}]},
       "processesPerWorker": 2, "failurePolicy": {"strategy": "RecreateAll", "maxRestarts": 4, "resetAfterSeconds": 60,
         "podTerminationTimeoutSeconds": 60, "rules": [
@@ -121,6 +121,17 @@ json full_worker_group() {
   group["status"]["checkpoint"] = checkpoint();
   group["status"]["failures"] = json::array({failure()});
   return group;
+}
+
+json full_training_queue() {
+  return parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingQueue",
+    "metadata": {"name": "full"},
+    "spec": {"weight": 2, "order": "FIFO", "minRuntimeSeconds": 60,
+      "preemption": {"withinQueue": "Never", "reclaim": "LowerPriority"}, "quotas": [
+      {"resource": "nvidia.com/gpu", "nominal": 64, "borrowingLimit": 8, "lendingLimit": "16"},
+      {"resource": "cpu", "nominal": "1500m"}]},
+    "status": {"observedGeneration": 1, "usage": "nvidia.com/gpu 8/64, cpu 0/1500m", "running": 1, "pending": 2, "sharePercent": 12,
+      "quotas": [{"resource": "nvidia.com/gpu", "used": "8", "borrowed": "0"}]}})");
 }
 
 }  // namespace pawl::conformance

@@ -182,6 +182,9 @@ std::vector<CrdCase> schema_cases() {
   for (CrdCase& item : cases_of("WorkerGroup", "workergroups", full_worker_group())) {
     cases.push_back(std::move(item));
   }
+  for (CrdCase& item : cases_of("TrainingQueue", "trainingqueues", full_training_queue())) {
+    cases.push_back(std::move(item));
+  }
   return cases;
 }
 

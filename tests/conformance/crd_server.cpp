@@ -27,7 +27,8 @@ std::string text_of(const std::string& path) {
 }
 
 std::string collection_of(const std::string& resource) {
-  return "/apis/pawl.dev/v1alpha1/namespaces/default/" + resource;
+  const std::string all = "/apis/pawl.dev/v1alpha1/";
+  return all + (resource == "trainingqueues" ? "" : "namespaces/default/") + resource;
 }
 
 std::string name_of(const json& object) { return object["metadata"]["name"].get<std::string>(); }
@@ -95,7 +96,7 @@ CrdServer::CrdServer(const std::string& kubeconfig) {
   transport_ = std::move(*transport);
   put_crds();
   // What a run that was cut off may have left.
-  for (const std::string resource : {"trainingjobs", "workergroups"}) {
+  for (const std::string resource : {"trainingjobs", "workergroups", "trainingqueues"}) {
     for (const char* name : {"/full", "/rule"})
       send(kube::Method::kDelete, collection_of(resource) + name);
   }
@@ -121,7 +122,7 @@ CrdServer::Answer CrdServer::send(kube::Method method, const std::string& target
 }
 
 void CrdServer::put_crds() {
-  for (const std::string resource : {"trainingjobs", "workergroups"}) {
+  for (const std::string resource : {"trainingjobs", "workergroups", "trainingqueues"}) {
     const std::string target = kCrds + resource + ".pawl.dev";
     kube::HttpRequest apply{
         .method = kube::Method::kPatch,
@@ -142,7 +143,7 @@ void CrdServer::put_crds() {
 
 std::set<std::string> CrdServer::rule_messages() {
   std::set<std::string> messages;
-  for (const std::string resource : {"trainingjobs", "workergroups"}) {
+  for (const std::string resource : {"trainingjobs", "workergroups", "trainingqueues"}) {
     collect_messages(send(kube::Method::kGet, kCrds + resource + ".pawl.dev").body["spec"],
                      messages);
   }

@@ -24,7 +24,7 @@ class CrdServer {
 
   // Empty = accepted. Nothing is left behind on the server.
   std::vector<api::FieldError> verdict(const CrdCase& item);
-  // The sentence of every CEL rule that the server holds for the two kinds.
+  // The sentence of every CEL rule that the server holds for our kinds.
   std::set<std::string> rule_messages();
 
   struct Answer {

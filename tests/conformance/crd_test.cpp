@@ -18,6 +18,7 @@ using api::FieldError;
 using nlohmann::json;
 
 std::vector<FieldError> verdict_of_twin(const CrdCase& item) {
+  if (item.resource == "trainingqueues") return api::validate_training_queue(item.after);
   const bool is_job = item.resource == "trainingjobs";
   std::vector<FieldError> errors =
       is_job ? api::validate_training_job(item.after) : api::validate_worker_group(item.after);

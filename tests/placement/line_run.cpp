@@ -8,6 +8,7 @@
 #include <string>
 
 #include "operator/admission/line.h"
+#include "tests/placement/states.h"
 
 namespace pawl::placement {
 namespace {
@@ -16,31 +17,18 @@ using Clock = std::chrono::steady_clock;
 
 // GPUs of a gang, in percent of the gangs: powers of two, most of them small, as in the published
 // traces (Philly, Helios). Up to 8 one member has them all, a larger gang has 8 each.
-struct Slice {
-  int gpus, percent;
-};
 constexpr std::array kMix{Slice{1, 45}, Slice{2, 12}, Slice{4, 12}, Slice{8, 18},
                           Slice{16, 6}, Slice{32, 4}, Slice{64, 2}, Slice{256, 1}};
 
 class Cluster {
  public:
   explicit Cluster(int hosts) {
-    for (int host = 0; host < hosts; ++host) {
-      const std::string rack = "rack-" + std::to_string(host / 16);
-      const std::string block = "block-" + std::to_string(host / 256);
-      ledger_.set_host({.name = "host-" + std::to_string(host),
-                        .labels = {{"block", block}, {"rack", rack}},
-                        .allocatable = {{"gpu", 8}, {"pods", 100}},
-                        .is_ready = true});
-    }
+    add_hosts(ledger_, hosts);
     ledger_.topology();
   }
 
   void join() {
-    int left = static_cast<int>(random_() % 100), which = 0;
-    while (left >= kMix[static_cast<std::size_t>(which)].percent)
-      left -= kMix[static_cast<std::size_t>(which++)].percent;
-    const int gpus = kMix[static_cast<std::size_t>(which)].gpus;
+    const int gpus = gpus_at(kMix, static_cast<int>(random_() % 100));
     const std::string id = "team/job-" + std::to_string(next_++);
     line_.join({.id = id,
                 .priority = static_cast<std::int64_t>(random_() % 3),
@@ -53,7 +41,7 @@ class Cluster {
   // How many gangs got room.
   std::size_t round(bool is_freed) {
     const auto verdicts =
-        line_.round(ledger_, is_freed, TimePoint{std::chrono::hours{1}},
+        line_.round({ledger_, quotas_}, is_freed, TimePoint{std::chrono::hours{1}},
                     [this](const admission::Gang& gang, const Placement& placed) {
                       auto& pods = running_[gang.id];
                       for (const auto& share : placed.shares) {
@@ -80,6 +68,7 @@ class Cluster {
 
  private:
   Ledger ledger_{{"block", "rack"}};
+  admission::Quotas quotas_;
   admission::Line line_;
   std::map<std::string, std::vector<std::string>> running_;
   std::mt19937 random_{1};

@@ -1,55 +1,39 @@
 // pawl-placement [--smoke]: our placement beside Kueue's, Volcano's and KAI's on the same states,
-// and how long a decision takes, alone and with 50,000 gangs in line. The last line is RESULT
-// {json}; exits 1 where ours is worse.
+// and how long a decision takes, alone and with 50,000 gangs in line, and to find who has to leave
+// for a gang. The last line is RESULT {json}; exits 1 where ours is worse.
 #include <sys/resource.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 
 #include "tests/placement/line_run.h"
 #include "tests/placement/peers.h"
+#include "tests/placement/search_run.h"
 #include "tests/placement/states.h"
+#include "tests/placement/trace_run.h"
 
 namespace {
 
 using namespace pawl::placement;
 
-struct Peer {
-  const char* name;
-  std::function<std::vector<int>(const Topology&, const Room&, const Ask&)> hosts;
-  int better = 0, equal = 0, worse = 0;  // ours
-};
-
-std::vector<int> hosts_of(const Placement& placement) {
-  std::vector<int> hosts;
-  for (const Share& share : placement.shares) hosts.push_back(share.host);
-  return hosts;
-}
-
-// A peer that finds no place counts as worse than any.
-void compare(Peer& peer, std::uint32_t seed, const State& state, const std::vector<int>& ours) {
-  const std::vector<int> theirs = peer.hosts(state.topology, state.room, state.ask);
-  const auto mine = peers::score(state.topology, ours);
-  if (theirs.empty() || mine < peers::score(state.topology, theirs)) {
-    ++peer.better;
-  } else if (mine == peers::score(state.topology, theirs)) {
-    ++peer.equal;
-  } else {
-    ++peer.worse;
-    std::printf("worse than %s: seed %u\n", peer.name, seed);
-  }
-}
-
-bool compare_all(std::vector<Peer>& peers, std::uint32_t states) {
+std::vector<peers::Tally> compare_all(std::uint32_t states) {
+  std::vector<peers::Tally> tallies(peers::all().size());
   for (std::uint32_t seed = 1; seed <= states; ++seed) {
     const State state = random_state(seed);
-    const auto ours = place(state.topology, state.room, state.ask);
-    if (!ours) continue;  // nothing is free
-    for (Peer& peer : peers) compare(peer, seed, state, hosts_of(*ours));
+    const auto score_of = [&](const peers::Strategy& strategy) {
+      return peers::score(state.topology, strategy(state.topology, state.room, state.ask));
+    };
+    const std::vector<int> ours = score_of(peers::ours);
+    if (ours.empty()) continue;  // nothing is free
+    for (std::size_t peer = 0; peer < tallies.size(); ++peer) {
+      const int before = tallies[peer].worse;
+      peers::count(tallies[peer], ours, score_of(peers::all()[peer].hosts));
+      if (tallies[peer].worse > before)
+        std::printf("worse than %s: seed %u\n", peers::all()[peer].name, seed);
+    }
   }
-  return std::ranges::none_of(peers, [](const Peer& peer) { return peer.worse > 0; });
+  return tallies;
 }
 
 // Gangs of 1 to 1,024 GPUs, on states of their own.
@@ -68,6 +52,25 @@ double p99_ms(int hosts, int decisions) {
   return times[times.size() * 99 / 100];
 }
 
+// "philly_kueue":[better, equal, worse, of jobs on more than one host], and a line for each.
+std::string traces_text(int hosts, int jobs) {
+  std::string text;
+  for (const TraceResult& one : run_traces(hosts, jobs)) {
+    std::printf(
+        "trace %s, %s: of %d jobs %d closer, %d worse; of %d on several hosts %d and %d; "
+        "their wait %.3f of ours\n",
+        one.trace.c_str(), one.peer.c_str(), jobs, one.all.better, one.all.worse,
+        one.wide.better + one.wide.equal + one.wide.worse, one.wide.better, one.wide.worse,
+        one.wait_ratio);
+    char entry[96];
+    std::snprintf(entry, sizeof entry, R"(%s"%s_%s":[%d,%d,%d])", text.empty() ? "" : ",",
+                  one.trace.c_str(), one.peer.c_str(), one.wide.better, one.wide.equal,
+                  one.wide.worse);
+    text += entry;
+  }
+  return text;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -76,33 +79,39 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: pawl-placement [--smoke]\n");
     return 2;
   }
-  std::vector<Peer> peers{
-      {"kueue", peers::kueue}, {"volcano", peers::volcano}, {"kai", peers::kai}};
   const std::uint32_t states = is_smoke ? 100 : 1000;
   std::printf("states: seeds 1 to %u\n", states);
-  const bool is_best = compare_all(peers, states);
+  const std::vector<peers::Tally> tallies = compare_all(states);
   const double small = p99_ms(15'360, is_smoke ? 22 : 2'000);
   const double large = p99_ms(65'536, is_smoke ? 11 : 1'000);
   const LineTimes line = is_smoke ? time_line(512, 1'000, 100) : time_line(15'360, 50'000, 2'000);
   const LineTimes long_line =
       is_smoke ? time_line(1'024, 1'000, 20) : time_line(65'536, 50'000, 500);
+  const SearchTimes search =
+      is_smoke ? time_search(512, 50, 20) : time_search(15'360, 1'000, 1'000);
+  std::printf(
+      "search: %d gangs may leave; %d searches that found some: p99 %.1f, longest %.1f ms\n",
+      search.runners, search.searches, search.ms_p99, search.ms_max);
+  const std::string traces = traces_text(is_smoke ? 256 : 512, is_smoke ? 300 : 10'000);
   ::rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   int worse = 0;
   std::string others;
-  for (const Peer& peer : peers) {
-    worse += peer.worse;
+  for (std::size_t peer = 0; peer < tallies.size(); ++peer) {
+    const auto& [better, equal, less] = tallies[peer];
+    worse += less;
     char text[96];
     std::snprintf(text, sizeof text, R"(%s"%s":{"better":%d,"equal":%d,"worse":%d})",
-                  others.empty() ? "" : ",", peer.name, peer.better, peer.equal, peer.worse);
+                  others.empty() ? "" : ",", peers::all()[peer].name, better, equal, less);
     others += text;
   }
   std::printf(
       R"(RESULT {"p99_ms_15k":%.2f,"p99_ms_65k":%.2f,"line_p99_ms_15k":%.2f,"line_p99_ms_65k":%.2f,)"
-      R"("admissions_per_s":%.0f,"admissions_per_s_65k":%.0f,"worse_than_peers":%d,)"
-      R"("peers":{%s},"states":%u,"rss_mib":%ld})"
+      R"("admissions_per_s":%.0f,"admissions_per_s_65k":%.0f,"search_ms_p99":%.2f,"worse_than_peers":%d,)"
+      R"("peers":{%s},"states":%u,"trace":{%s},"rss_mib":%ld})"
       "\n",
       small, large, line.decision_ms_p99, long_line.decision_ms_p99, line.admissions_per_s,
-      long_line.admissions_per_s, worse, others.c_str(), states, usage.ru_maxrss / 1024);
-  return is_best ? 0 : 1;
+      long_line.admissions_per_s, search.ms_p99, worse, others.c_str(), states, traces.c_str(),
+      usage.ru_maxrss / 1024);
+  return worse == 0 ? 0 : 1;
 }

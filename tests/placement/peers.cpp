@@ -140,8 +140,22 @@ std::vector<int> kai(const Topology& topology, const Room& room, const Ask& ask)
   return {};
 }
 
+const std::vector<Peer>& all() {
+  static const std::vector<Peer> peers{{"kueue", kueue}, {"volcano", volcano}, {"kai", kai}};
+  return peers;
+}
+
+std::vector<int> ours(const Topology& topology, const Room& room, const Ask& ask) {
+  const auto placed = place(topology, room, ask);
+  std::vector<int> hosts;
+  if (!placed) return hosts;
+  for (const Share& share : placed->shares) hosts.push_back(share.host);
+  return hosts;
+}
+
 std::vector<int> score(const Topology& topology, const std::vector<int>& hosts) {
   std::vector<int> tuple;
+  if (hosts.empty()) return tuple;
   for (int depth = 0; depth <= topology.host_depth(); ++depth) {
     const auto domains = topology.domains(depth);
     std::set<std::ptrdiff_t> touched;
@@ -156,6 +170,11 @@ std::vector<int> score(const Topology& topology, const std::vector<int>& hosts) 
     }
   }
   return tuple;
+}
+
+void count(Tally& tally, const std::vector<int>& ours, const std::vector<int>& theirs) {
+  const bool is_better = theirs.empty() || ours < theirs;
+  ++(is_better ? tally.better : ours == theirs ? tally.equal : tally.worse);
 }
 
 }  // namespace pawl::placement::peers

@@ -4,7 +4,7 @@
 // widest. Pods of one shape; a pod that fits a host is all that their predicates say.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,8 +25,23 @@ std::vector<int> volcano(const Topology& topology, const Room& room, const Ask& 
 // subdomains with the most room first, in eleven grades, hosts in the same way.
 std::vector<int> kai(const Topology& topology, const Room& room, const Ask& ask);
 
+// As the hosts in the order in which they are filled; empty: no place.
+using Strategy = std::function<std::vector<int>(const Topology&, const Room&, const Ask&)>;
+struct Peer {
+  const char* name;
+  Strategy hosts;
+};
+const std::vector<Peer>& all();
+std::vector<int> ours(const Topology& topology, const Room& room, const Ask& ask);
+
 // Of these hosts: the depth of the common domain, negated, then the domains touched at each depth
-// below it. Smaller is better.
+// below it. Smaller is better; of none nothing.
 std::vector<int> score(const Topology& topology, const std::vector<int>& hosts);
+
+struct Tally {
+  int better = 0, equal = 0, worse = 0;  // ours
+};
+// By the scores; who has none found no place, which is worse than any.
+void count(Tally& tally, const std::vector<int>& ours, const std::vector<int>& theirs);
 
 }  // namespace pawl::placement::peers

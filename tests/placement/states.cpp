@@ -80,6 +80,23 @@ Topology regular_topology(int hosts) {
   return Topology(std::move(machines), labels);
 }
 
+int gpus_at(std::span<const Slice> mix, int percent) {
+  std::size_t which = 0;
+  while (percent >= mix[which].percent) percent -= mix[which++].percent;
+  return mix[which].gpus;
+}
+
+void add_hosts(Ledger& ledger, int hosts) {
+  for (int host = 0; host < hosts; ++host) {
+    const int rack = host / kRackHosts;
+    ledger.set_host({.name = name_of("host-", host),
+                     .labels = {{"block", name_of("block-", rack / kBlockRacks)},
+                                {"rack", name_of("rack-", rack)}},
+                     .allocatable = {{"gpu", kGpus}, {"pods", 100}},
+                     .is_ready = true});
+  }
+}
+
 Room worn_room(const Topology& topology, std::uint32_t seed) {
   Dice dice(seed);
   const auto hosts = static_cast<std::size_t>(topology.hosts());

@@ -127,6 +127,10 @@ Knobs draw_knobs(Random& random) {
   // An API server that forgets the decision would be told it for ever.
   knobs.places = random.one_in(4) && !knobs.prunes;
   if (random.one_in(2)) knobs.reserve_after = seconds{random.below(40)};
+  knobs.has_queues = knobs.places && knobs.spot_nodes == 0 && random.one_in(2);
+  // Room for the largest job on each, so that none waits for ever, and seldom for all.
+  constexpr int kLargestJob = 6;
+  if (knobs.places && random.one_in(2)) knobs.pods_per_node = kLargestJob;
   return knobs;
 }
 
@@ -158,6 +162,7 @@ std::string Knobs::describe() const {
   if (spot_nodes > 0) text += ", " + std::to_string(spot_nodes) + " of them spot";
   if (may_list_stale) text += ", stale lists";
   if (places) text += ", pods are placed";
+  if (has_queues) text += ", queues";
   return text;
 }
 

@@ -64,6 +64,7 @@ struct Knobs {
   int hang = 0;              // how often a crash is none: the process neither goes on nor ends
   bool places = false;       // the operator decides on nodes
   seconds reserve_after{300};  // of waiting: room is kept for who waits
+  bool has_queues = false;     // and their quotas
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
   Pace pace;

@@ -23,6 +23,7 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   if (knobs.pace.report_seconds > 0) options.policy.report_seconds = knobs.pace.report_seconds;
   if (knobs.places)
     options.placement = placement::Levels::parse(std::string("rack=") + kRackLabel).value();
+  options.reports_queues = false;  // the API server here knows what is in a namespace
   options.patience.wait_max = knobs.reserve_after;
   if (knobs.narrow_plans) options.runs_max = options.wave_max = 1;
   return options;
@@ -88,8 +89,13 @@ void OperatorProcess::Process::see_hosts() {
   owner.engine_.after(delay, [owner = &owner, loop = loop.get(), life = owner.lives_] {
     if (!owner->process_ || owner->lives_ != life || owner->process_->loop.get() != loop) return;
     owner->look_at_hosts(loop);
-    owner->process_->inbox->post_class(kUrgent, controller::PriorityClass{10});
+    owner->process_->inbox->post_class(kUrgent, controller::PriorityClass{kUrgency});
     owner->process_->inbox->post_classes_listed();
+    for (api::TrainingQueue& queue : sim_queues()) {
+      const std::string name = queue.meta.name;
+      if (owner->knobs_.has_queues) owner->process_->inbox->post_queue(name, std::move(queue));
+    }
+    owner->process_->inbox->post_queues_listed();
     owner->process_->inbox->post_hosts_listed();
     owner->wake();
   });

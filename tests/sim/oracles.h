@@ -59,6 +59,13 @@ class Oracles final : public ApiObserver {
     const AttemptTruth& attempt;  // of the attempt before the write
   };
 
+  struct Standing {  // in line
+    std::string queue;
+    int priority = 0;
+    auto operator<=>(const Standing&) const = default;
+  };
+  static Standing standing_of(const api::TrainingJob& job);
+
   // oracles.cpp
   void o02_no_second_creation(const kube::HttpRequest& request);
   void o04_writes_are_guarded(Actor actor, const kube::HttpRequest& request);
@@ -77,6 +84,8 @@ class Oracles final : public ApiObserver {
   void i10_terminal_is_final(const JobWrite& write);
   void i15_transitions_are_changes(const JobWrite& write);
   void i19_suspension_is_carried_through(const JobWrite& write);
+  void i45_preemption_has_a_reason(const JobWrite& write);
+  void i45_preemption_is_carried_through(const JobWrite& write);
   void i20_resume_is_a_new_start(const JobWrite& write);
   void i40_broken_node_is_avoided(const JobWrite& write);
   void i21_report_is_of_this_attempt(const JobWrite& write);
@@ -87,10 +96,13 @@ class Oracles final : public ApiObserver {
   bool is_capacity_seen(const std::string& uid) const;  // by every operator
   bool is_seen(milliseconds edited) const;              // what was edited then
   void i41_pod_is_where_it_may(const nlohmann::json& pod, const PodFacts& facts);
-  void i43_pod_is_placed(const nlohmann::json& pod, const PodFacts& facts);
   void i41_fallback_is_kept(const api::TrainingJob& job, const std::string& which, int preference);
   void i41_spot_is_avoided_for_a_while(const JobWrite& write);
   void i41_loss_is_counted(const std::string& uid, const std::string& pod);
+
+  // oracles_placement.cpp
+  void i43_pod_is_placed(const nlohmann::json& pod, const PodFacts& facts);
+  void i44_quotas_are_kept(const nlohmann::json& pod, const PodFacts& facts);
 
   // oracles_tally.cpp
   void i38_commits_are_counted(const local::Change& change);
@@ -149,7 +161,8 @@ class Oracles final : public ApiObserver {
   struct Gone {
     milliseconds since{0}, blind{0};
   };
-  std::map<std::string, Gone> gone_;              // jobs that are deleted, by UID
+  std::map<std::string, Gone> gone_;                     // jobs that are deleted, by UID
+  std::map<std::string, std::set<Standing>> standings_;  // of all that ever had this name
   std::map<std::string, milliseconds> left_out_;  // jobs that are not placed, when last, by UID
   std::map<std::string, Gone> ended_;             // pods that have said why, by UID
   std::map<std::string, int> creations_;          // by request, while calm

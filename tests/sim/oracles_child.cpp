@@ -3,7 +3,6 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
-#include "operator/controller/placer.h"
 #include "operator/core/failures.h"
 #include "operator/core/plan.h"
 #include "tests/sim/oracles.h"
@@ -26,6 +25,7 @@ bool is_stopping(const api::TrainingJob& job) {
         return condition.type == api::condition::kSuspended && condition.reason == "Suspending";
       });
   return job.spec.is_suspended || is_suspending || is_true(job, api::condition::kSuspended) ||
+         is_true(job, api::condition::kPreempted) ||
          is_true(job, api::condition::kSuccessCriteriaMet) ||
          is_true(job, api::condition::kFailureTarget) || is_true(job, api::condition::kComplete) ||
          is_true(job, api::condition::kFailed);
@@ -43,6 +43,7 @@ void Oracles::on_pod_created(const json& pod) {
   i40_pod_avoids_quarantine(pod, *facts);
   i41_pod_is_where_it_may(pod, *facts);
   i43_pod_is_placed(pod, *facts);
+  i44_quotas_are_kept(pod, *facts);
 }
 
 void Oracles::i00_no_children_of_the_dead(const json& pod, const PodFacts& facts) {
@@ -119,30 +120,6 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
   }
 }
 
-bool Oracles::is_left_to_scheduler(const local::Object& job) const {
-  if (!knobs_.places || job == nullptr) return false;
-  const auto decoded = api::decode_training_job(*job);
-  return decoded && !controller::Placer::left_out(*decoded).empty();
-}
-
-// Who comes into a gang that the scheduler has placed is the scheduler's, too.
-void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
-  const auto job = job_of(facts.job_uid);
-  if (!knobs_.places || !job || truth_.jobs[facts.job_uid].was_status_cut) return;
-  if (!is_capacity_seen(facts.job_uid) || !controller::Placer::left_out(*job).empty()) return;
-  const auto left_out = left_out_.find(facts.job_uid);
-  if (left_out != left_out_.end() && !is_seen(left_out->second)) return;  // decided before
-  const auto moves = job->status.restarts.by_cause.find(core::cause::kUnschedulable);
-  if (moves != job->status.restarts.by_cause.end() && moves->second >= core::Policy{}.moves_max)
-    return;
-  const api::PlacementStatus& placement = job->status.placement;
-  if (placement.attempt != facts.attempt && facts.n > 0) return;
-  const std::string node = node_of(placement, facts.attempt, facts.slot, facts.n);
-  if (node.empty() || bound_for(pod) != node)
-    fail("I43", "pod " + text_at_pointer(pod, "/metadata/name") + " is made for \"" +
-                    bound_for(pod) + "\", and its status says \"" + node + "\"");
-}
-
 void Oracles::on_pod_deleted(const json& pod) {
   const auto facts = facts_of(pod);
   const auto job = facts ? job_of(facts->job_uid) : std::nullopt;
@@ -188,9 +165,10 @@ void Oracles::i19_leaves_time_to_save(const json& pod, const api::TrainingJob& j
   const auto running =
       std::ranges::find(job.status.conditions, api::condition::kRunning, &api::Condition::type);
   const bool is_saving = running != job.status.conditions.end() && running->status == "False" &&
-                         running->reason == "Suspending" && running->last_transition_time &&
-                         group_of(facts->job_uid) != nullptr;
+                         (running->reason == "Suspending" || running->reason == "Preempting") &&
+                         running->last_transition_time && group_of(facts->job_uid) != nullptr;
   if (!is_saving || is_true(job, api::condition::kSuspended) ||
+      is_true(job, api::condition::kSuccessCriteriaMet) ||
       is_true(job, api::condition::kFailureTarget)) {
     return;
   }

@@ -45,6 +45,14 @@ std::optional<TimePoint> end_time(const TrainingJob& job) {
   return end == nullptr ? std::nullopt : end->last_transition_time;
 }
 
+// In this write its new attempt begins, for another job.
+bool has_left_for_another(const TrainingJob& before, const TrainingJob& after) {
+  const Condition* left = find(after, condition::kPreempted);
+  if (left == nullptr || left->reason != "Left") return false;
+  const Condition* known = find(before, condition::kPreempted);
+  return known == nullptr || known->message != left->message || known->status == "True";
+}
+
 std::string increased_cause(const Restarts& before, const Restarts& after) {
   for (const auto& [cause, count] : after.by_cause) {
     const auto found = before.by_cause.find(cause);
@@ -55,7 +63,15 @@ std::string increased_cause(const Restarts& before, const Restarts& after) {
 
 }  // namespace
 
+Oracles::Standing Oracles::standing_of(const TrainingJob& job) {
+  if (!job.spec.scheduling) return {};
+  const Scheduling& scheduling = *job.spec.scheduling;
+  return {scheduling.queue_name, scheduling.priority_class_name == kUrgent ? kUrgency : 0};
+}
+
 void Oracles::on_job_written(const local::Change& change) {
+  if (const auto now = decode_training_job(*change.after))
+    standings_[now->meta.name].insert(standing_of(*now));
   if (change.before == nullptr) return;
   const auto before = decode_training_job(*change.before);
   const auto after = decode_training_job(*change.after);
@@ -78,6 +94,8 @@ void Oracles::on_job_written(const local::Change& change) {
   i08_no_victim_is_blamed(write);
   i10_terminal_is_final(write);
   i19_suspension_is_carried_through(write);
+  i45_preemption_has_a_reason(write);
+  i45_preemption_is_carried_through(write);
   i20_resume_is_a_new_start(write);
   i40_broken_node_is_avoided(write);
   i41_spot_is_avoided_for_a_while(write);
@@ -151,6 +169,7 @@ void Oracles::o07_restarts_have_causes(const JobWrite& write) {
     }
     return;
   }
+  if (cause == core::cause::kPreempted && has_left_for_another(write.before, write.after)) return;
   if (cause == core::cause::kRecordLost) {
     if (truth.records + truth.noise == 0) fail("O7", which + ", but nobody touched the record");
     return;
@@ -251,6 +270,38 @@ void Oracles::i19_suspension_is_carried_through(const JobWrite& write) {
       !is_true(write.after, condition::kSuspended) && !is_ending) {
     fail("I19", "a suspension that had begun was dropped");
   }
+}
+
+// Whoever asks may be gone again, and may have been another one of that name: of all that ever had
+// it one must have had the right.
+void Oracles::i45_preemption_has_a_reason(const JobWrite& write) {
+  const bool is_told = becomes(write.before, write.after, condition::kPreempted) ||
+                       (has_left_for_another(write.before, write.after) &&
+                        !is_true(write.before, condition::kPreempted));
+  if (!is_told) return;
+  const std::string& message = find(write.after, condition::kPreempted)->message;
+  const auto end = message.find(' ', message.find('/'));
+  const auto start = message.rfind('/', end) + 1;
+  const Standing own = standing_of(write.after);
+  const auto wishes = standings_.find(message.substr(start, end - start));
+  const bool is_right =
+      wishes != standings_.end() && std::ranges::any_of(wishes->second, [&](const Standing& one) {
+        const bool is_within = one.queue == own.queue && one.priority > own.priority;
+        return is_within || (!one.queue.empty() && !own.queue.empty() && one.queue != own.queue);
+      });
+  if (!is_right) fail("I45", write.after.meta.name + " leaves without a reason: " + message);
+}
+
+void Oracles::i45_preemption_is_carried_through(const JobWrite& write) {
+  const bool is_dropped =
+      is_true(write.before, condition::kPreempted) && !is_true(write.after, condition::kPreempted);
+  const bool has_end = is_over(write.after) || is_true(write.after, condition::kSuspended) ||
+                       write.after.status.attempt > write.before.status.attempt;
+  if (is_dropped && !has_end) fail("I45", write.after.meta.name + " was to leave, and stays");
+  if (write.before.status.attempt == write.after.status.attempt) return;
+  const bool was_to_leave = is_true(write.before, condition::kPreempted);
+  if (was_to_leave && is_true(write.after, condition::kPreempted))
+    fail("I45", write.after.meta.name + " leaves again in its new attempt");
 }
 
 void Oracles::i20_resume_is_a_new_start(const JobWrite& write) {

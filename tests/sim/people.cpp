@@ -74,6 +74,26 @@ void People::draw_scheduling(json& spec) {
     const char* level = random.one_in(2) ? "host" : "rack";
     spec["scheduling"]["topology"] = json::array({{{"level", level}, {"mode", "Required"}}});
   }
+  const bool is_whole =
+      is_alone || (spec.contains("elastic") && spec["elastic"]["onShortage"] == "Wait");
+  const bool has_quota = spec["replicas"] <= kMostOfBoth;
+  if (knobs_.has_queues && is_whole && has_quota && !random.one_in(4)) {
+    const bool is_first = random.one_in(2) || spec["replicas"] > kMostOfSecond;
+    spec["scheduling"]["queueName"] = is_first ? "first" : "second";
+  }
+}
+
+// What workers take of it are pods. Every job fits into either, alone.
+std::vector<api::TrainingQueue> sim_queues() {
+  api::TrainingQueue first, second;
+  first.meta.name = "first";
+  first.meta.resource_version = second.meta.resource_version = "1";
+  first.quotas = {{"pods", "3", "", "2"}};
+  second.meta.name = "second";
+  second.quotas = {{"pods", "2", std::to_string(kMostOfSecond - 2), ""}};
+  second.weight = 2;
+  second.is_fifo = true;
+  return {first, second};
 }
 
 json People::draw_capacity(int replicas) {

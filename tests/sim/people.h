@@ -7,13 +7,18 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "common/api/training_queue.h"
 #include "tests/sim/api_server.h"
 #include "tests/sim/truth.h"
 
 namespace pawl::sim {
 
-inline constexpr const char* kUrgent = "urgent";  // a PriorityClass
+inline constexpr const char* kUrgent = "urgent";          // a PriorityClass
+inline constexpr int kUrgency = 10;                       // its value
+inline constexpr int kMostOfSecond = 4, kMostOfBoth = 5;  // workers that these ever have quota for
+std::vector<api::TrainingQueue> sim_queues();
 
 bool is_over(const nlohmann::json& job);
 

@@ -1,6 +1,6 @@
 // One worker container: the production Membership as a process of its own, with its view of the
 // record, its connections to the other launchers, and its (stub) training process. It performs the
-// actions as launcher.cpp does and decides nothing. PeerNet is the network between workers.
+// actions as launcher.cpp does and decides nothing.
 #pragma once
 
 #include <deque>
@@ -12,31 +12,11 @@
 #include "launcher/membership/membership.h"
 #include "tests/sim/calm.h"
 #include "tests/sim/link.h"
+#include "tests/sim/peer_net.h"
 #include "tests/sim/reflector.h"
 #include "tests/sim/training.h"
 
 namespace pawl::sim {
-
-class Worker;
-class PeerNet {
- public:
-  explicit PeerNet(Engine& engine) : engine_(engine) {}
-  void listen(const std::string& address, Worker& worker) { workers_[address] = &worker; }
-  void leave(const std::string& address) { workers_.erase(address); }
-  Worker* find(const std::string& address) const {
-    const auto found = workers_.find(address);
-    return found == workers_.end() ? nullptr : found->second;
-  }
-  // Every connection of one random worker breaks.
-  void break_one();
-  // One does not reach the API server for a while; of those that lead, if there are. False: nobody
-  // is there.
-  bool blind_one(milliseconds time);
-
- private:
-  Engine& engine_;
-  std::map<std::string, Worker*> workers_;
-};
 
 struct WorkerPlace {
   Engine& engine;

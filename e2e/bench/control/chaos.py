@@ -73,18 +73,8 @@ def _kill_often(plane, pawl, kills, rng):
         say(f"kill {number + 1} of {kills}")
 
 
-def _items(plane, path):
-    items, start = [], ""
-    while True:
-        page = plane.control.api.get(f"{path}?limit=500&continue={start}")
-        items += page["items"]
-        start = page["metadata"].get("continue", "")
-        if not start:
-            return items
-
-
 def _are_complete(plane, survivors):
-    items = _items(plane, JOBS)
+    items = list(plane.items(JOBS))
     failed = [item["metadata"]["name"] for item in items if item.get("status", {}).get("phase") == "Failed"]
     assert not failed, f"failed: {failed[:10]}"
     complete = {item["metadata"]["name"] for item in items if item.get("status", {}).get("phase") == "Complete"}
@@ -94,12 +84,12 @@ def _are_complete(plane, survivors):
 def _leaks(plane, survivors, workers):
     """By kind: children without a living job, and survivors with another number of children than they should have."""
     leaks = {}
-    uids = {item["metadata"]["uid"]: item["metadata"]["name"] for item in _items(plane, JOBS)}
+    uids = {item["metadata"]["uid"]: item["metadata"]["name"] for item in plane.items(JOBS)}
     if set(uids.values()) != survivors:
         leaks["trainingjobs"] = sorted(set(uids.values()) ^ survivors)[:5]
     for kind, base in CHILDREN.items():
         per_job = {uid: 0 for uid in uids}
-        for item in _items(plane, f"{base}/namespaces/{NAMESPACE}/{kind}"):
+        for item in plane.items(f"{base}/namespaces/{NAMESPACE}/{kind}"):
             owners = [owner["uid"] for owner in item["metadata"].get("ownerReferences", [])]
             if not owners and kind == "serviceaccounts" and item["metadata"]["name"] == "default":
                 continue

@@ -1,5 +1,6 @@
 """The same work by every contender: so many jobs of so many pods, on a fresh control plane each time, in turns."""
 
+import dataclasses
 import statistics
 import sys
 import time
@@ -21,6 +22,14 @@ PAWL_MAX_SUM = 12
 # Written by KWOK alone (in a kubelet's place), by how fast it is, which pods with probes and an init container make slower:
 # where bare_same is measured beside, what counts is what is beyond the bare client's pods of the same kind.
 OF_THE_PODS = {"PATCH pods/status"}
+
+
+@dataclasses.dataclass
+class Size:
+    jobs: int = 100
+    workers: int = 8
+    nodes: int = 250
+    timeout: int = 900
 
 
 class NotUp(Exception):

@@ -43,8 +43,8 @@ class BareSame(Contender):
     name = "bare_same"
 
     def prepare(self, plane, workers):
-        install_pawl(plane)
-        pawl = Pawl()
+        pawl = self.maker()
+        install_pawl(plane, pawl.values)
         pawl.start(plane)
         pawl.submit(plane, 1, 1)
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -54,13 +54,18 @@ class BareSame(Contender):
         poll(lambda: not plane.control.api.get(path)["items"], "no pod of Pawl's", 60)
         plane.daemons["pawl-operator"].kill()
 
-    def submit(self, plane, jobs, workers):
+    def maker(self):
+        return Pawl()
+
+    def body(self):
         spec = {**self.pod["spec"], "serviceAccountName": "default", "serviceAccount": "default"}
         spec.pop("nodeName", None)
         kept = ("labels", "annotations")
         meta = {"name": "job-$JOB-$WORKER", **{key: self.pod["metadata"][key] for key in kept}}
-        plane.post(f"/api/v1/namespaces/{NAMESPACE}/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec},
-                   count=jobs * workers, per=workers)
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+    def submit(self, plane, jobs, workers):
+        plane.post(f"/api/v1/namespaces/{NAMESPACE}/pods", self.body(), count=jobs * workers, per=workers)
 
 
 class BatchJob(Contender):
@@ -135,11 +140,14 @@ class Pawl(Contender):
     version = "0.1.0"
     path = f"/apis/pawl.dev/v1alpha1/namespaces/{NAMESPACE}/trainingjobs"
 
+    values = ()  # of the chart
+    container = CONTAINER
+
     def __init__(self, extra=()):
         self.extra = list(extra)
 
     def prepare(self, plane, workers):
-        install_pawl(plane)
+        install_pawl(plane, self.values)
         self.start(plane)
 
     def start(self, plane):
@@ -154,7 +162,7 @@ class Pawl(Contender):
         return port
 
     def job(self, workers, annotations=None, **spec):
-        template = {"spec": {"containers": [CONTAINER]}}
+        template = {"spec": {"containers": [self.container]}}
         if annotations:
             template["metadata"] = {"annotations": annotations}
         return {"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "job-$I"},
@@ -175,13 +183,15 @@ def is_ready(port, daemon):
         return False
 
 
-def install_pawl(plane):
+def install_pawl(plane, values=()):
     """Everything of the chart but the Deployment: definitions, rights, admission policies."""
     templates = [f"templates/{file.name}" for file in sorted((ROOT / "charts" / "pawl" / "templates").glob("*.yaml"))
                  if file.name != "operator.yaml"]
     command = [tool("helm"), "template", "pawl", ROOT / "charts" / "pawl", "--namespace", "pawl-system"]
     for key in ("operator", "launcher", "worker"):
         command += ["--set", f"image.{key}=localhost/{key}"]
+    for value in values:
+        command += ["--set", value]
     for template in templates:
         command += ["-s", template]
     rendered = subprocess.run(list(map(str, command)), text=True, capture_output=True, check=True).stdout

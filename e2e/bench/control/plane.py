@@ -33,8 +33,9 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-$I", "lab
 class Plane:
     """`with Plane(nodes=250) as plane:`; everything it started is gone afterwards, whatever happens."""
 
-    def __init__(self, nodes, api_server_flags=(), pods_end="kwok_ends_at_once.yaml"):
-        self.node_count = nodes
+    def __init__(self, nodes, api_server_flags=(), pods_end="kwok_ends_at_once.yaml", node=None, nodes_per=1):
+        """`nodes_per`: of how many nodes $JOB of the template `node` is the same."""
+        self.node_count, self.node, self.nodes_per = nodes, node or NODE, nodes_per
         self.stages = [HERE / "kwok.yaml", HERE / pods_end]
         self.api_server_flags = list(api_server_flags)
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="pawl-bench."))
@@ -82,18 +83,23 @@ class Plane:
         self.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         poll(lambda: control.api.exists(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"),
              "the namespace's service account", 120)
-        self.post("/api/v1/nodes", NODE, count=self.node_count)
+        self.post("/api/v1/nodes", self.node, count=self.node_count, per=self.nodes_per)
         poll(self._nodes_are_ready, "ready nodes", 300, 1 if self.node_count > 500 else 0.2)
 
     def _nodes_are_ready(self):
         """No taint is left, so that pods can be placed on all of them."""
-        count, start = 0, ""
+        return self.node_count == sum(1 for node in self.items("/api/v1/nodes")
+                                      if not node["spec"].get("taints") and node["status"].get("conditions"))
+
+    def items(self, path):
+        """Of a collection, page by page."""
+        start = ""
         while True:
-            page = self.control.api.get(f"/api/v1/nodes?limit=500&continue={start}&resourceVersion=")
-            count += sum(1 for node in page["items"] if not node["spec"].get("taints") and node["status"].get("conditions"))
+            page = self.control.api.get(f"{path}?limit=500&continue={start}")
+            yield from page["items"]
             start = page["metadata"].get("continue", "")
             if not start:
-                return count == self.node_count
+                return
 
     def identity(self, name, group="system:masters", user=""):
         """A kubeconfig with a certificate of its own."""

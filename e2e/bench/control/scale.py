@@ -118,10 +118,4 @@ def _phase(plane, name):
 
 
 def _are_settled(plane, count):
-    start, seen = "", 0
-    while True:
-        page = plane.control.api.get(f"{JOBS}?limit=500&continue={start}")
-        seen += sum(1 for item in page["items"] if item.get("status", {}).get("phase") in ("Complete", "Suspended"))
-        start = page["metadata"].get("continue", "")
-        if not start:
-            return seen >= count
+    return count <= sum(1 for item in plane.items(JOBS) if item.get("status", {}).get("phase") in ("Complete", "Suspended"))

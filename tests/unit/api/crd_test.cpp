@@ -96,10 +96,11 @@ TEST_CASE("crds: the compiled-in schemas are those of crds/ (crds/generate.py de
           "[api][A39]") {
   CHECK(Schema("TrainingJob").expanded() == without_texts(schema_in("trainingjobs.yaml")));
   CHECK(Schema("WorkerGroup").expanded() == without_texts(schema_in("workergroups.yaml")));
+  CHECK(Schema("TrainingQueue").expanded() == without_texts(schema_in("trainingqueues.yaml")));
 }
 
 TEST_CASE("crds: the chart's copies are those of crds/ (crds/generate.py derive)", "[api]") {
-  for (const char* file : {"trainingjobs.yaml", "workergroups.yaml"}) {
+  for (const char* file : {"trainingjobs.yaml", "workergroups.yaml", "trainingqueues.yaml"}) {
     CHECK(text_of(kRoot / "crds" / file) == text_of(kRoot / "charts/pawl/crds" / file));
   }
 }
@@ -123,10 +124,11 @@ TEST_CASE("crds: docs/reference/api.md has every field (crds/generate.py derive)
   const std::string reference = text_of(kRoot / "docs/reference/api.md");
   check_documented(schema_in("trainingjobs.yaml"), "", reference);
   check_documented(schema_in("workergroups.yaml"), "", reference);
+  check_documented(schema_in("trainingqueues.yaml"), "", reference);
 }
 
 TEST_CASE("crds: small enough for client-side apply", "[api]") {
-  for (const char* file : {"trainingjobs.yaml", "workergroups.yaml"}) {
+  for (const char* file : {"trainingjobs.yaml", "workergroups.yaml", "trainingqueues.yaml"}) {
     CHECK(fs::file_size(kRoot / "crds" / file) < 256UL * 1024);
   }
 }
@@ -135,6 +137,7 @@ TEST_CASE("crds: every field of ours has a description, every string, list and m
           "[api]") {
   check_described(schema_in("trainingjobs.yaml"), "");
   check_described(schema_in("workergroups.yaml"), "");
+  check_described(schema_in("trainingqueues.yaml"), "");
 }
 
 TEST_CASE("crds: no condition is called Ready, which would block Helm", "[api]") {

@@ -66,6 +66,21 @@ TEST_CASE("update: processesPerWorker is frozen too; its default is no change", 
   CHECK(validate_training_job_update(suspended(job, true), suspended(other, true)).empty());
 }
 
+TEST_CASE("update: the queue of a job cannot change while it is not suspended", "[api][C11]") {
+  const json job = samples::torch_job();
+  json queued = job;
+  queued["spec"]["scheduling"]["queueName"] = "a";
+  json other = queued;
+  other["spec"]["scheduling"]["queueName"] = "b";
+  check_refused(job, queued, "spec.scheduling");
+  check_refused(queued, job, "spec.scheduling");
+  check_refused(queued, other, "spec.scheduling");
+  CHECK(validate_training_job_update(suspended(queued, true), other).empty());
+  json empty = job;
+  empty["spec"]["scheduling"] = json::object();
+  CHECK(validate_training_job_update(job, empty).empty());
+}
+
 TEST_CASE("update: so is the number of parameter servers", "[api]") {
   json job = samples::torch_job();
   job["spec"]["runtime"] = {{"kind", "TensorFlow"}};

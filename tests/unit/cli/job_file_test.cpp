@@ -191,3 +191,15 @@ TEST_CASE("options: arguments of `pawl run`", "[cli]") {
     CHECK_FALSE(parse_run_options(wrong).has_value());
   }
 }
+
+TEST_CASE("job_file: a file may hold a TrainingQueue, too", "[cli]") {
+  json queue = parse_json(R"({
+    "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingQueue", "metadata": {"name": "a"},
+    "spec": {"quotas": [{"resource": "cpu", "nominal": 4}]}})");
+  using Problems = std::vector<std::string>;
+  CHECK(problems_of(queue).empty());
+  queue["spec"]["quotas"][0]["nominal"] = -4;
+  CHECK(problems_of(queue) == Problems{"spec.quotas[0].nominal: must be 0 or more"});
+  queue["spec"]["wieght"] = 2;
+  CHECK(problems_of(queue) == Problems{"spec.wieght: unknown field; did you mean weight?"});
+}

@@ -219,6 +219,23 @@ TEST_CASE("watch_machine: refused or unknown kinds are listed again later", "[ku
   }
 }
 
+TEST_CASE("watch_machine: of a kind that may be absent there is nothing, until there is",
+          "[kube]") {
+  InformerOptions options = pod_options();
+  options.may_be_absent = true;
+  WatchView view(options);
+  view.machine.start();
+  CHECK(view.machine.on_answer(status(404, "NotFound")).kind == Kind::kWait);
+  CHECK(view.take() == "synced@ ");
+  view.machine.on_wait_over();
+  view.machine.on_answer(page("10", {pod("a", "1", "7")}));
+  CHECK(view.take() == "+a:1 synced@10 ");
+  view.machine.on_stream_end(status(404, "NotFound"), milliseconds{1});
+  view.machine.on_wait_over();
+  view.machine.on_answer(status(404, "NotFound"));  // a server that has just begun
+  CHECK(view.take() == "");
+}
+
 TEST_CASE("watch_machine: while authentication is out the view stays where it is", "[kube]") {
   WatchView view;
   sync(view, "10", {});

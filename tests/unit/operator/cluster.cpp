@@ -1,5 +1,6 @@
 #include "tests/unit/operator/cluster.h"
 
+#include <catch2/catch_test_macros.hpp>
 #include <sstream>
 #include <utility>
 
@@ -81,6 +82,8 @@ void Cluster::start_operator() {
   inbox_->post_hosts_listed();
   inbox_->post_bookings_listed();
   inbox_->post_classes_listed();
+  for (const auto& [name, queue] : queues_) inbox_->post_queue(name, queue);
+  inbox_->post_queues_listed();
 }
 
 void Cluster::set_machine(const std::string& name, int gpus, const std::string& rack) {
@@ -90,9 +93,35 @@ void Cluster::set_machine(const std::string& name, int gpus, const std::string& 
   inbox_->post_host(name, machines_[name]);
 }
 
-void Cluster::set_class(const std::string& name, std::int64_t value) {
-  classes_[name] = {value};
+void Cluster::set_class(const std::string& name, std::int64_t value, bool preempts) {
+  classes_[name] = {.value = value, .preempts = preempts};
   inbox_->post_class(name, classes_[name]);
+}
+
+void Cluster::set_queue(const std::string& name, int gpus, bool is_fifo) {
+  api::TrainingQueue& queue = queues_[name];
+  queue.meta.name = name;
+  ++queue.meta.generation;
+  queue.quotas = {{"nvidia.com/gpu", std::to_string(gpus), "", ""}};
+  queue.is_fifo = is_fifo;
+  inbox_->post_queue(name, queue);
+}
+
+void Cluster::edit_queue(const std::string& name,
+                         const std::function<void(api::TrainingQueue&)>& edit) {
+  edit(queues_[name]);
+  ++queues_[name].meta.generation;
+  inbox_->post_queue(name, queues_[name]);
+}
+
+void Cluster::set_queue_status(const std::string& name, const api::TrainingQueueStatus& status) {
+  queues_[name].status = status;
+  inbox_->post_queue(name, queues_[name]);
+}
+
+void Cluster::drop_queue(const std::string& name) {
+  queues_.erase(name);
+  inbox_->post_queue(name, std::nullopt);
 }
 
 void Cluster::post_events(Kind kind, const std::string& lines) {
@@ -304,6 +333,26 @@ void Cluster::finish_pods() {
                     {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})},
                     {"containerStatuses", json::array({{{"name", "worker"}, {"state", exit}}})}});
   }
+}
+
+void check_given_once(Cluster& cluster, int round, const std::string& reason,
+                      const std::function<void(const char* job)>& create) {
+  const int steps = round / 12, steps_after = round % 12;
+  INFO("dies after " << steps << " and " << steps_after << " steps");
+  create("old");
+  for (int i = 0; i < steps; ++i) cluster.step();
+  create("new");  // it may be looked at before the other one
+  for (int i = 0; i < steps_after; ++i) cluster.step();
+  const bool is_placed = status_of(cluster, "old").contains("placement");
+  cluster.start_operator();
+  cluster.settle(std::chrono::seconds{60});
+  const bool is_old_first = status_of(cluster, "old")["phase"] == "Running";
+  const std::string first = is_old_first ? "old" : "new", second = is_old_first ? "new" : "old";
+  CHECK((is_old_first || !is_placed));
+  CHECK(status_of(cluster, first)["phase"] == "Running");
+  CHECK(status_of(cluster, second)["reason"] == reason);
+  for (const json& pod : cluster.all(kube::resources::kPods))
+    CHECK(pod["metadata"]["name"].get<std::string>().starts_with(first + "-"));
 }
 
 }  // namespace pawl::test

@@ -47,10 +47,14 @@ class Cluster final : public kube::Transport {
   nlohmann::json get(const kube::Resource& resource, const std::string& name);
   std::vector<nlohmann::json> all(const kube::Resource& resource);
   void set_pod_status(const std::string& name, const nlohmann::json& status);
-  // With options.placement: the machines, and PriorityClasses. Each change is seen with the next
-  // step.
+  // With options.placement: the machines, PriorityClasses, and queues with a quota of GPUs. Each
+  // change is seen with the next step.
   void set_machine(const std::string& name, int gpus, const std::string& rack = "");
-  void set_class(const std::string& name, std::int64_t value);
+  void set_class(const std::string& name, std::int64_t value, bool preempts = true);
+  void set_queue(const std::string& name, int gpus, bool is_fifo = false);
+  void edit_queue(const std::string& name, const std::function<void(api::TrainingQueue&)>& edit);
+  void set_queue_status(const std::string& name, const api::TrainingQueueStatus& status);
+  void drop_queue(const std::string& name);
   void take(const std::string& machine, int gpus);  // by a pod of somebody else's
   void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
   void finish_pods();  // ready ones succeed
@@ -89,10 +93,18 @@ class Cluster final : public kube::Transport {
   std::map<controller::Kind, local::Watch> watches_;
   std::map<std::string, placement::Host> machines_;
   std::map<std::string, controller::PriorityClass> classes_;
+  std::map<std::string, api::TrainingQueue> queues_;
   std::vector<Waiting> waiting_;
   kube::RequestHandle next_handle_ = 1;
   std::optional<SteadyPoint> due_;
 };
+
+// Jobs "old" and "new" want what one of them can have, and the operator dies between: one of them
+// runs, that one whose nodes were written, and the other one waits, for `reason`, without a pod.
+// After a number of steps that `round` (0 to kDeaths) stands for.
+inline constexpr int kDeaths = 60;
+void check_given_once(Cluster& cluster, int round, const std::string& reason,
+                      const std::function<void(const char* job)>& create);
 
 // Of a TrainingJob.
 inline nlohmann::json status_of(Cluster& cluster, const std::string& name) {

@@ -151,22 +151,10 @@ TEST_CASE("placer: room that a deleted or suspended job was promised is free aga
 // Whatever of it was written, the next one knows it.
 TEST_CASE("placer: an operator that dies anywhere leaves nothing given away twice",
           "[controller][I43]") {
-  for (int round = 0; round < 60; ++round) {
-    const int steps = round / 12, steps_after = round % 12;
+  for (int round = 0; round < kDeaths; ++round) {
     Placed world;
-    INFO("dies after " << steps << " and " << steps_after << " steps");
-    world.cluster.create_job("old", 3, "Custom", 4);
-    for (int i = 0; i < steps; ++i) world.cluster.step();
-    world.cluster.create_job("new", 3, "Custom", 4);  // looked at before the other one
-    for (int i = 0; i < steps_after; ++i) world.cluster.step();
-    const bool is_placed = status_of(world.cluster, "old").contains("placement");
-    world.cluster.start_operator();
-    world.cluster.settle(seconds{60});
-    const bool is_old_first = world.phase("old") == "Running";
-    CHECK((is_old_first || !is_placed));
-    CHECK(world.phase(is_old_first ? "old" : "new") == "Running");
-    CHECK(world.reason(is_old_first ? "new" : "old") == "WaitingForRoom");
-    CHECK(world.pods_of(is_old_first ? "new" : "old") == 0);
+    check_given_once(world.cluster, round, "WaitingForRoom",
+                     [&](const char* job) { world.cluster.create_job(job, 3, "Custom", 4); });
     CHECK_FALSE(world.is_overbooked());
   }
 }
@@ -223,7 +211,7 @@ TEST_CASE("placer: a machine that is taken, or gone, before there are pods is le
 
 TEST_CASE("placer: room goes by priority, then by age", "[controller][I43]") {
   Placed world;
-  world.cluster.set_class("urgent", 100);
+  world.cluster.set_class("urgent", 100, false);
   world.cluster.create_job("first", 4, "Custom", 4);
   world.cluster.settle(seconds{30});
   REQUIRE(world.phase("first") == "Running");

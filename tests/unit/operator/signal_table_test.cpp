@@ -6,6 +6,7 @@
 
 #include "common/base/json.h"
 #include "common/base/log.h"
+#include "operator/controller/cache.h"
 #include "operator/controller/watches.h"
 
 using namespace pawl;

@@ -142,6 +142,7 @@ core::Plan World::plan() const {
   if (!seats) return core::plan(seen, policy, now);
   core::Seating seating;
   seen.seating = &seating;
+  seating.leave_why = leave_why;
   const core::Plan asking = core::plan(seen, policy, now);
   if (!asking.asks_for_seats) return asking;
   seating = seats(seen);
@@ -162,6 +163,7 @@ void World::patch_status(const core::PatchStatus& patch) {
   job.meta.generation = generation;
   ++status_writes;
   status_written_at = now;
+  if (!condition("Preempted").empty()) leave_why.clear();
   if (before.attempt > job.status.attempt) broken.push_back("status.attempt went back");
   if (before.restarts.counted > job.status.restarts.counted)
     broken.push_back("a restart was forgotten");

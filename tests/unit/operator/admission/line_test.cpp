@@ -48,7 +48,7 @@ struct Yard {
   std::string round(bool is_freed = false) {
     std::string text;
     const auto verdicts =
-        line.round(ledger, is_freed, now,
+        line.round({ledger, quotas}, is_freed, now,
                    [this](const auto& gang, const auto& placed) { book(gang, placed); });
     for (const auto& verdict : verdicts) {
       text += (text.empty() ? "" : " ") + verdict.id +
@@ -64,6 +64,7 @@ struct Yard {
 
   TimePoint now{seconds{10'000}};
   placement::Ledger ledger{{"rack"}};
+  admission::Quotas quotas;
   Line line{{.wait_max = seconds{30}, .part_of_hosts = 2}};
   int gpus_each = 2, required_depth = 0;
 };

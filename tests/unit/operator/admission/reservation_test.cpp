@@ -41,15 +41,16 @@ struct Site {
   // What is placed now.
   std::string round(bool is_freed = true) {
     std::string text;
-    last = line.round(ledger, is_freed, now, [this](const Gang& gang, const auto& placed) {
-      for (const auto& share : placed.shares) {
-        const std::string& host = ledger.topology().host(share.host);
-        ledger.promise(gang.id + "/" + host,
-                       {.host = host, .requests = gang.shape.requests, .owner = gang.id});
-        running[gang.id].push_back(gang.id + "/" + host);
-      }
-      if (gang.run_max) ledger.expect_end(gang.id, now + *gang.run_max);
-    });
+    last =
+        line.round({ledger, quotas}, is_freed, now, [this](const Gang& gang, const auto& placed) {
+          for (const auto& share : placed.shares) {
+            const std::string& host = ledger.topology().host(share.host);
+            ledger.promise(gang.id + "/" + host,
+                           {.host = host, .requests = gang.shape.requests, .owner = gang.id});
+            running[gang.id].push_back(gang.id + "/" + host);
+          }
+          if (gang.run_max) ledger.expect_end(gang.id, now + *gang.run_max);
+        });
     for (const auto& verdict : last) {
       if (verdict.placement) text += (text.empty() ? "" : " ") + verdict.id;
     }
@@ -64,6 +65,7 @@ struct Site {
 
   TimePoint now{seconds{100'000}};
   placement::Ledger ledger{{"rack"}};
+  admission::Quotas quotas;
   Line line;
   std::map<std::string, TimePoint> asked;  // when it did first
   std::map<std::string, std::vector<std::string>> running;

@@ -188,3 +188,49 @@ TEST_CASE("ledger: as counted anew, whatever comes and goes", "[placement]") {
     }
   }
 }
+
+TEST_CASE("ledger: what fits without some owners is what fits when their pods are gone",
+          "[placement]") {
+  std::mt19937 random(7);
+  const auto below = [&](int count) {
+    return static_cast<int>(random() % static_cast<unsigned>(count));
+  };
+  for (int round = 0; round < 200; ++round) {
+    Ledger ledger({"rack"}), without({"rack"});
+    std::vector<Ledger::Leaver> leavers{{"a", {}}, {"b", {}}, {"c", {}}};
+    const std::vector<bool> is_gone{below(2) == 0, below(2) == 0, below(2) == 0};
+    const bool is_spare_alone = below(2) == 0;  // of those nothing but what is spare
+    for (int number = 0; number < 6; ++number) {
+      for (Ledger* one : {&ledger, &without}) one->set_host(host("h" + std::to_string(number), 8));
+    }
+    for (int pod = 0; pod < 20; ++pod) {
+      const auto owner = static_cast<std::size_t>(below(4));
+      const std::string key = "team/pod-" + std::to_string(pod);
+      Booking booking = on("h" + std::to_string(below(7)), below(4));  // one host is not there
+      booking.owner = owner < 3 ? leavers[owner].owner : "";
+      const bool is_spare = below(3) == 0;
+      if (owner < 3 && is_spare) leavers[owner].spare.push_back(key);
+      ledger.promise(key, booking);
+      if (below(3) == 0) ledger.see_pod(key, booking);
+      const bool goes = owner < 3 && is_gone[owner] && (is_spare || !is_spare_alone);
+      if (!goes) without.promise(key, booking);
+    }
+    const Shape shape = gpus(1 + below(3));
+    Clearing clearing = ledger.clearing(shape, leavers);
+    CHECK(clearing.room().units == ledger.room(shape).units);
+    for (std::size_t owner = 0; owner < 3; ++owner) {
+      if (!is_gone[owner]) continue;
+      const int before = clearing.units({0, 6});
+      const int more = clearing.take_out(2 * owner, {0, 3}) + clearing.take_out(2 * owner, {3, 6});
+      CHECK(clearing.units({0, 6}) == before + more);
+      if (!is_spare_alone) clearing.take_out(2 * owner + 1, {0, 6});
+    }
+    CHECK(clearing.room().units == without.room(shape).units);
+    for (std::size_t owner = 0; owner < 3; ++owner) {
+      if (!is_gone[owner]) continue;
+      clearing.put_back(2 * owner, {0, 6});
+      if (!is_spare_alone) clearing.put_back(2 * owner + 1, {0, 6});
+    }
+    CHECK(clearing.room().units == ledger.room(shape).units);
+  }
+}

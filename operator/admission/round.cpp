@@ -1,0 +1,193 @@
+#include "operator/admission/round.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace pawl::admission {
+namespace {
+
+// Machines that are only to be avoided count as full, as long as there is room without them.
+std::optional<placement::Placement> place(placement::Ledger& ledger, const placement::Room& room,
+                                          const Gang& gang) {
+  const placement::Topology& topology = ledger.topology();
+  const placement::Ask ask = ask_of(ledger, gang);
+  if (!gang.avoided.empty()) {
+    placement::Room others = room;
+    for (int host = 0; host < topology.hosts(); ++host) {
+      if (gang.avoided.contains(topology.host(host)))
+        others.units[static_cast<std::size_t>(host)] = 0;
+    }
+    if (auto placed = placement::place(topology, others, ask)) return placed;
+  }
+  return placement::place(topology, room, ask);
+}
+
+}  // namespace
+
+placement::Ask ask_of(placement::Ledger& ledger, const Gang& gang) {
+  const placement::Topology& topology = ledger.topology();
+  placement::Ask ask = gang.ask;
+  for (const std::string& host : gang.beside) {
+    if (const auto number = ledger.number_of(host)) ask.beside.push_back(*number);
+  }
+  // Labels change, and those that run stay where they are: then nothing is nearer than they are.
+  const int depth = placement::common_depth(topology, ask.beside);
+  ask.required_depth = std::min(ask.required_depth, depth);
+  return ask;
+}
+
+bool is_same_wish(const Gang& one, const Gang& other) {
+  const auto wish = [](const Gang& gang) {
+    return std::tie(gang.is_underway, gang.priority, gang.preempts, gang.is_refused, gang.since,
+                    gang.shape, gang.ask.units, gang.ask.required_depth, gang.queue,
+                    gang.charged_units);
+  };
+  return wish(one) == wish(other);
+}
+
+placement::Resources charge_of(const Gang& gang) {
+  placement::Resources charge = gang.shape.requests;
+  for (auto& [resource, amount] : charge) amount *= gang.charged_units;
+  return charge;
+}
+
+// ---- who fits
+
+std::optional<placement::Placement> Round::place_in(const placement::Room& room, const Gang& gang) {
+  auto placed = place(ledger_, room, gang);
+  if (placed) {
+    book_(gang, *placed);
+    ++changes_;
+  }
+  return placed;
+}
+
+Round::Try Round::try_place(const Gang& gang, Counted& counted) {
+  if (kept_for(gang) != nullptr) {
+    Try result{.placement = place_in(without_kept(gang), gang)};
+    if (result.placement) release(gang);
+    return result;
+  }
+  if (!may_fit(gang, counted, kAll)) return {.is_hopeless = true};
+  const std::size_t level = level_of(gang);
+  Try result;
+  if (level == kAll) {
+    result.placement = place_in(ledger_.room(gang.shape), gang);
+  } else if (may_fit(gang, counted, level)) {
+    result.placement = place_in(without_kept(gang), gang);
+  }
+  // Others may run for a shorter time, and use more of what is kept.
+  result.is_hopeless = !result.placement && (level == kAll || !gang.run_max);
+  return result;
+}
+
+// Beside others it may be near them that there is no room.
+bool Round::may_fit(const Gang& gang, Counted& counted, std::size_t level) {
+  if (!gang.beside.empty()) return true;
+  Most& most = counted[level];
+  if (gang.ask.units <= most.units && most.changes != changes_) {
+    const placement::Room& room = level == kAll ? ledger_.room(gang.shape) : without_kept(gang);
+    most.units = placement::largest(ledger_.topology(), room, gang.ask.required_depth).units;
+    most.changes = changes_;
+  }
+  return gang.ask.units <= most.units;
+}
+
+// ---- for whom it is kept
+
+void Round::keep_awaited(const Gang& gang, const std::set<std::string>& hosts) {
+  is_kept_.resize(static_cast<std::size_t>(ledger_.topology().hosts()), false);
+  const placement::Room& room = ledger_.room(gang.shape);
+  Reservation kept{.begin = placement::Outlook::kUnknown, .lacking = gang.ask.units};
+  for (const std::string& name : hosts) {
+    const auto host = ledger_.number_of(name);
+    if (!host) continue;
+    kept.hosts.push_back(*host);
+    kept.lacking -= room.units[static_cast<std::size_t>(*host)];
+    is_kept_[static_cast<std::size_t>(*host)] = true;
+  }
+  kept.lacking = std::max(kept.lacking, 0);
+  std::ranges::sort(kept.hosts);
+  kept_.push_back({&gang, std::move(kept), true});
+  ++changes_;
+}
+
+// It has got its room.
+void Round::release(const Gang& gang) {
+  const auto found = std::ranges::find(kept_, &gang, &Kept::gang);
+  for (const int host : found->reservation.hosts) is_kept_[static_cast<std::size_t>(host)] = false;
+  kept_.erase(found);
+  ++changes_;
+}
+
+// It will have ended before that gang begins. Who has begun, and lacks a member, takes its place
+// back where others are about to make room.
+bool Round::may_use(const Gang& gang, const Kept& kept) const {
+  if (kept.is_awaited && gang.is_underway) return true;
+  const TimePoint begin = kept.reservation.begin;
+  return gang.run_max && begin != placement::Outlook::kUnknown && now_ + *gang.run_max <= begin;
+}
+
+// Of how many reservations it may use the hosts: those that begin last.
+std::size_t Round::level_of(const Gang& gang) const {
+  const auto usable =
+      std::ranges::count_if(kept_, [&](const Kept& one) { return may_use(gang, one); });
+  return std::cmp_equal(usable, kept_.size()) ? kAll : static_cast<std::size_t>(usable);
+}
+
+const placement::Room& Round::without_kept(const Gang& gang) {
+  rest_ = ledger_.room(gang.shape);
+  for (const Kept& kept : kept_) {
+    if (kept.gang == &gang || may_use(gang, kept)) continue;
+    for (const int host : kept.reservation.hosts) rest_.units[static_cast<std::size_t>(host)] = 0;
+  }
+  return rest_;
+}
+
+bool Round::is_possible(const Gang& gang) {
+  const placement::Room emptied{ledger_.outlook(gang.shape).units, {}};
+  const auto most = placement::largest(ledger_.topology(), emptied, gang.ask.required_depth);
+  return gang.ask.units <= most.units;
+}
+
+bool Round::keep_for(const Gang& gang) {
+  if (kept_for(gang) != nullptr) return true;
+  is_kept_.resize(static_cast<std::size_t>(ledger_.topology().hosts()), false);
+  const placement::Ask ask = ask_of(ledger_, gang);
+  const Prospect prospect{ledger_.topology(), ledger_.room(gang.shape),
+                          ledger_.outlook(gang.shape)};
+  auto found = reserve(prospect, ask, is_kept_, now_);
+  if (!found) return false;
+  std::size_t hosts = found->hosts.size();
+  bool is_first = true;
+  for (const Kept& kept : kept_) {
+    if (kept.is_awaited) continue;
+    hosts += kept.reservation.hosts.size();
+    is_first = false;
+  }
+  const bool is_too_much =
+      hosts * static_cast<std::size_t>(patience_.part_of_hosts) > is_kept_.size();
+  is_all_kept_ = is_too_much || kept_.size() + 1 == Patience::kGangsMax;
+  if (is_too_much && !is_first) return true;
+  for (const int host : found->hosts) is_kept_[static_cast<std::size_t>(host)] = true;
+  kept_.push_back({&gang, std::move(*found)});
+  ++changes_;
+  return true;
+}
+
+const Reservation* Round::kept_for(const Gang& gang) const {
+  const auto found = std::ranges::find(kept_, &gang, &Kept::gang);
+  return found == kept_.end() ? nullptr : &found->reservation;
+}
+
+std::map<std::string, std::set<std::string>> Round::kept_hosts() const {
+  std::map<std::string, std::set<std::string>> hosts;
+  for (const Kept& kept : kept_) {
+    for (const int host : kept.reservation.hosts)
+      hosts[kept.gang->id].insert(ledger_.topology().host(host));
+  }
+  return hosts;
+}
+
+}  // namespace pawl::admission

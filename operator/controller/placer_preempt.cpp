@@ -1,0 +1,77 @@
+// What the placer tells of each job that has nodes, for whom it may have to leave them.
+#include <algorithm>
+
+#include "common/api/condition.h"
+#include "operator/controller/placer.h"
+#include "operator/controller/queue_limits.h"
+#include "operator/core/pods.h"
+
+namespace pawl::controller {
+namespace {
+
+bool is_true(const api::TrainingJob& job, const char* type) {
+  return std::ranges::any_of(job.status.conditions, [&](const api::Condition& condition) {
+    return condition.type == type && condition.status == "True";
+  });
+}
+
+// Its pods end, or are about to, whatever anybody decides here.
+bool is_on_its_way_out(const core::Observed& seen) {
+  const api::TrainingJob& job = *seen.job;
+  const bool is_deleted =
+      job.meta.deletion_time && std::ranges::all_of(seen.pods, [](const api::PodView* pod) {
+        return core::is_terminal(*pod) || core::is_terminating(*pod);
+      });
+  const bool is_suspending =
+      std::ranges::any_of(job.status.conditions, [](const api::Condition& condition) {
+        return condition.type == api::condition::kSuspended && condition.reason == "Suspending";
+      });
+  return is_deleted || is_suspending || job.spec.is_suspended ||
+         is_true(job, api::condition::kPreempted) || is_true(job, api::condition::kFailureTarget) ||
+         is_true(job, api::condition::kSuccessCriteriaMet) ||
+         is_true(job, api::condition::kComplete) || is_true(job, api::condition::kFailed);
+}
+
+// Whatever a machine has one of for each part of the work: GPUs, or others that are counted so.
+std::int64_t devices_of(const placement::Resources& requests, int workers) {
+  std::int64_t each = 0;
+  for (const auto& [resource, quantity] : requests)
+    each += resource.find('/') == std::string::npos ? 0 : quantity;
+  return std::max<std::int64_t>(each, 1) * workers;
+}
+
+}  // namespace
+
+// Those that the scheduler places are left alone: it would give them the same nodes again.
+void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const Held& held) {
+  const api::TrainingJob& job = *seen.job;
+  const api::TrainingJobStatus& status = job.status;
+  const bool is_placed = status.placement.attempt == status.attempt || !queue_name(job).empty();
+  if (held.is_idle() || !status.start_time || !is_placed || !left_out(job).empty())
+    return preemptor_.note(id_of(key), std::nullopt);
+  const int workers = std::max(held.charged_workers, static_cast<int>(held.pods.size()));
+  Occupant occupant{.priority = held.priority,
+                    .queue = queue_name(job),
+                    .devices = devices_of(held.requests, workers),
+                    .placed_at = *status.start_time,
+                    .saved_at = *status.start_time,
+                    .is_leaving = is_on_its_way_out(seen),
+                    .is_preempted = is_true(job, api::condition::kPreempted)};
+  if (status.checkpoint && status.checkpoint->time) occupant.saved_at = *status.checkpoint->time;
+  preemptor_.note(id_of(key), occupant);
+}
+
+// Its view says nothing of it yet.
+void Placer::note_booked(const admission::Gang& gang, TimePoint now) {
+  preemptor_.note(gang.id, Occupant{.priority = gang.priority,
+                                    .queue = gang.queue,
+                                    .devices = devices_of(gang.shape.requests, gang.ask.units),
+                                    .placed_at = now,
+                                    .saved_at = now});
+}
+
+std::optional<TimePoint> Placer::next_search() const {
+  return line_.size() > 0 ? preemptor_.next() : std::nullopt;
+}
+
+}  // namespace pawl::controller

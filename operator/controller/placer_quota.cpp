@@ -1,0 +1,62 @@
+// What each job is charged for, of the quota of its queue.
+#include <algorithm>
+#include <utility>
+
+#include "operator/controller/placer.h"
+#include "operator/controller/queue_limits.h"
+
+namespace pawl::controller {
+
+// Who is in line for its whole gang needs quota when it gets nodes, but for what it kept from its
+// attempt before: no more than that, whatever its size is now.
+std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed& seen, Held& held,
+                                        TimePoint now) {
+  core::Staff staff = core::staff_of(seen, now);
+  const auto asked = asked_.find(key);
+  const bool is_in_line = asked != asked_.end() && asked->second.wanted.empty();
+  if (is_in_line && (!staff.is_between || asked->second.is_anew)) staff = {};
+  const std::int64_t attempt = seen.job->status.attempt;
+  const bool is_known = held.charged_attempt == attempt;
+  const std::set<int> before = std::exchange(held.charged, std::move(staff.slots));
+  const auto keep = [&](int slot) {
+    if (!held.charged.empty() && slot < staff.size) held.charged.insert(slot);
+  };
+  if (!staff.is_between) {
+    std::ranges::for_each(is_known ? before : staff.awaited, keep);
+  } else if (held.charged_attempt >= 0 && before.size() < held.charged.size()) {
+    held.charged = before;
+  } else if (held.charged_attempt < 0) {  // this operator has begun since
+    std::erase_if(held.charged, [&](int slot) { return slot >= staff.kept; });
+  }
+  held.charged_attempt = attempt;
+  held.charged_workers = std::max(staff.pods, static_cast<int>(held.charged.size()));
+  held.queue = queue_name(*seen.job);
+  if (held.charged_workers > 0) learn(*seen.job, held);
+  charge(key, held);
+  return staff.until;
+}
+
+void Placer::charge(const JobKey& key, const Held& held) {
+  placement::Resources amount = held.requests;
+  for (auto& [resource, quantity] : amount) quantity *= held.charged_workers;
+  if (held.charged_workers == 0) amount.clear();
+  const bool is_freed = quotas_.charge(id_of(key), held.queue, std::move(amount));
+  is_freed_ = is_freed_ || is_freed;
+}
+
+Status Placer::check_queue(const api::TrainingJob& job) const {
+  const std::string name = queue_name(job);
+  if (name.empty() || queues_.contains(name)) return {};
+  return fail(Code::kInvalid, "spec.scheduling.queueName: there is no TrainingQueue \"" + name +
+                                  "\": create it, or suspend the job and name another one");
+}
+
+std::map<std::string, api::TrainingQueueStatus> Placer::queue_statuses() const {
+  std::map<std::string, api::TrainingQueueStatus> statuses;
+  for (const auto& [name, queue] : queues_)
+    statuses[name] =
+        controller::status_of(queue, quotas_, static_cast<int>(line_.waiting_in(name)));
+  return statuses;
+}
+
+}  // namespace pawl::controller

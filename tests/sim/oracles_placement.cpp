@@ -1,0 +1,64 @@
+// Oracles over nodes and quotas: where pods are made, and how many at one time.
+#include <map>
+#include <set>
+
+#include "common/api/codec.h"
+#include "operator/controller/placer.h"
+#include "operator/controller/queue_limits.h"
+#include "operator/core/failures.h"
+#include "operator/core/plan.h"
+#include "tests/sim/oracles.h"
+#include "tests/sim/people.h"
+
+namespace pawl::sim {
+
+using kube::resources::kPods;
+using nlohmann::json;
+
+bool Oracles::is_left_to_scheduler(const local::Object& job) const {
+  if (!knobs_.places || job == nullptr) return false;
+  const auto decoded = api::decode_training_job(*job);
+  return decoded && !controller::Placer::left_out(*decoded).empty();
+}
+
+// Who comes into a gang that the scheduler has placed is the scheduler's, too.
+void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
+  const auto job = job_of(facts.job_uid);
+  if (!knobs_.places || !job || truth_.jobs[facts.job_uid].was_status_cut) return;
+  if (!is_capacity_seen(facts.job_uid) || !controller::Placer::left_out(*job).empty()) return;
+  const auto left_out = left_out_.find(facts.job_uid);
+  if (left_out != left_out_.end() && !is_seen(left_out->second)) return;  // decided before
+  const auto moves = job->status.restarts.by_cause.find(core::cause::kUnschedulable);
+  if (moves != job->status.restarts.by_cause.end() && moves->second >= core::Policy{}.moves_max)
+    return;
+  const api::PlacementStatus& placement = job->status.placement;
+  if (placement.attempt != facts.attempt && facts.n > 0) return;
+  const std::string node = node_of(placement, facts.attempt, facts.slot, facts.n);
+  if (node.empty() || bound_for(pod) != node)
+    fail("I43", "pod " + text_at_pointer(pod, "/metadata/name") + " is made for \"" +
+                    bound_for(pod) + "\", and its status says \"" + node + "\"");
+}
+
+// Of the attempts that are under way, and of those that stop; what is left of others is on its way
+// out. A pod that is given up counts no more.
+void Oracles::i44_quotas_are_kept(const json& pod, const PodFacts& facts) {
+  const auto job = job_of(facts.job_uid);
+  if (!knobs_.has_queues || !job || controller::queue_name(*job).empty()) return;
+  std::map<std::string, std::set<std::pair<std::string, int>>> used;  // by queue: job and slot
+  for (const local::Object& other : api_.all(kPods)) {
+    const auto theirs = facts_of(*other);
+    if (!theirs || !is_owned_by(*other, theirs->job_uid) || is_terminal_pod(*other)) continue;
+    const auto owner = job_of(theirs->job_uid);
+    if (!owner || theirs->attempt != owner->status.attempt) continue;
+    if (is_given_up(*other, theirs->job_uid)) continue;
+    if (truth_.jobs[theirs->job_uid].was_status_cut) return;
+    used[controller::queue_name(*owner)].insert({theirs->job_uid, theirs->slot});
+  }
+  const auto first = used["first"].size(), second = used["second"].size();
+  if (second > kMostOfSecond || first + second > kMostOfBoth) {
+    fail("I44", "pod " + text_at_pointer(pod, "/metadata/name") + " is made, and the queues use " +
+                    std::to_string(first) + " and " + std::to_string(second));
+  }
+}
+
+}  // namespace pawl::sim
