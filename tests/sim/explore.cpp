@@ -89,6 +89,7 @@ Run perform(const Experiment& experiment, bool is_recording) {
     if (story.name != experiment.story) continue;
     Knobs knobs = calm_knobs();
     knobs.lag_max = milliseconds{200};
+    knobs.places = knobs.has_queues = story.has_queues;
     World world(7, knobs, is_recording);
     world.training.fixed = Course{60, 5, seconds{1}};
     const Striker striker(world, experiment);

@@ -30,6 +30,16 @@ void start(World& world, int replicas = 2, int least = 0) {
   world.pass(seconds{3});
 }
 
+// An urgent job of the same queue comes to one that runs, and has no quota beside it.
+void crowd(World& world) {
+  json running = spec_of(3), urgent = spec_of(4);
+  running["scheduling"] = {{"queueName", "first"}};
+  urgent["scheduling"] = {{"queueName", "first"}, {"priorityClassName", kUrgent}};
+  world.people.create_job(kJob, running);
+  world.pass(seconds{15});
+  world.people.create_job("urgent", urgent);
+}
+
 std::vector<Story> all_stories() {
   return {
       {"complete", [](World& world) { start(world); }},
@@ -219,6 +229,20 @@ std::vector<Story> all_stories() {
          world.people.create_job(kJob, spec);
          world.pass(seconds{60});
        }},
+      {"preempted",
+       [](World& world) {
+         crowd(world);
+         world.pass(seconds{60});
+       },
+       true},
+      {"preempted-for-nobody",  // any more: it leaves all the same
+       [](World& world) {
+         crowd(world);
+         world.pass(seconds{2});
+         world.people.delete_job("urgent", "Background");
+         world.pass(seconds{60});
+       },
+       true},
   };
 }
 

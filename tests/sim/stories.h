@@ -13,6 +13,7 @@ namespace pawl::sim {
 struct Story {
   std::string name;
   std::function<void(World&)> run;
+  bool has_queues = false;  // and the operator decides on nodes
 };
 const std::vector<Story>& stories();
 // A process that starts now sees this kind (empty: all kinds) as it was twenty seconds ago.
