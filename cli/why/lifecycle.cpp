@@ -92,6 +92,12 @@ std::optional<Answer> from_lifecycle(const JobSnapshot& snapshot) {
         "spec.suspend was set to true and its workers save and leave: " + pods_left(snapshot),
         "wait; it is Suspended when they have ended"};
   }
+  if (const auto* leaves = true_condition(snapshot, api::condition::kPreempted)) {
+    if (auto stuck = from_ending_pods(snapshot)) return stuck;
+    return Answer{
+        leaves->message + "; its workers save and leave: " + pods_left(snapshot),
+        "wait; it is in line again when they have ended, and goes on from its checkpoint"};
+  }
   return std::nullopt;
 }
 

@@ -178,6 +178,7 @@ std::string node_text(const JobSnapshot& snapshot, const std::string& name) {
 std::optional<Answer> from_ending_pods(const JobSnapshot& snapshot) {
   const std::string& reason = snapshot.job.status.reason;
   const bool is_ending = reason == "Suspending" ||
+                         true_condition(snapshot, api::condition::kPreempted) != nullptr ||
                          true_condition(snapshot, api::condition::kSuccessCriteriaMet) != nullptr ||
                          true_condition(snapshot, api::condition::kFailureTarget) != nullptr;
   Workers ending;

@@ -162,7 +162,7 @@ def test_a_higher_priority_and_an_owner_get_room(namespace):
               low.status()["progress"]["step"] > saved["progress"]["step"], timeout=90)
         assert low.status()["restarts"].get("counted", 0) == 0, low.status()
         assert "Redone" not in low.status()["goodput"].get("byCause", {}), low.status()["goodput"]
-        assert {"Preempted", "Restarting"} <= set(running.reasons(namespace)), running.reasons(namespace)
+        assert {"Preempted", "Restarting"} <= set(running.reasons(namespace).split()), running.reasons(namespace)
         kubectl("delete", "tj", "--all", "-n", namespace)
         kubectl("delete", "priorityclass", urgent_class)
         kubectl("delete", "tq", own, other)

@@ -1,5 +1,7 @@
 #include "operator/admission/court.h"
 
+#include "common/base/check.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -187,6 +189,7 @@ std::optional<Court::Set> Court::room_victims(const Gang& gang, const Set& candi
   domain = found->domain;
   Set victims;
   for (const Victim& victim : found->victims) {
+    PAWL_CHECK(!victim.is_shrunk, "nobody is said to have more than its least");
     const auto runner = std::ranges::lower_bound(runners, victim.id, {}, &Runner::id);
     victims.insert(numbers[static_cast<std::size_t>(runner - runners.begin())]);
   }

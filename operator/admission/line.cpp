@@ -40,7 +40,8 @@ void Line::join(Gang gang) {
                   .charged_units = gang.charged_units,
                   .is_limited = gang.run_max.has_value(),
                   .preempts = gang.preempts,
-                  .apart = gang.beside.empty() ? "" : id};
+                  .is_refused = gang.is_refused,
+                  .apart = gang.beside.empty() && gang.avoided.empty() ? "" : id};
   const auto [at, is_new] = lane.groups.try_emplace(kind);
   Group& group = at->second;
   if (is_new) {

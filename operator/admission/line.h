@@ -78,7 +78,7 @@ class Line {
     placement::Shape shape;
     int required_depth = 0, units = 0, charged_units = 0;
     bool is_limited = false;  // says for how long it runs
-    bool preempts = true;
+    bool preempts = true, is_refused = false;
     std::string apart;  // its id, where it is a kind of its own
     auto operator<=>(const Kind&) const = default;
   };

@@ -27,10 +27,14 @@ std::int64_t lent_of(const Quota& quota) {
 // What nobody else may use.
 std::int64_t own_of(const Quota& quota) { return quota.nominal - lent_of(quota); }
 
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t plus(std::int64_t one, std::int64_t more) {
+  return more > kMost - one ? kMost : one + more;
+}
+
 std::int64_t most_of(const Quota& quota) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t more = quota.borrowing_max.value_or(kMost);
-  return more > kMost - quota.nominal ? kMost : quota.nominal + more;
+  return plus(quota.nominal, quota.borrowing_max.value_or(kMost));
 }
 
 }  // namespace
@@ -40,11 +44,8 @@ bool Quotas::set(const std::string& name, Queue queue) {
   if (known != queues_.end() && known->second == queue) return false;
   drop(name);
   ++changes_;
-  for (const auto& [resource, quota] : queue.quotas) {
-    pools_[resource].total += quota.nominal;
-    pools_[resource].lent += lent_of(quota);
-  }
   queues_[name] = std::move(queue);
+  fill_pools();
   return true;
 }
 
@@ -53,12 +54,21 @@ bool Quotas::drop(const std::string& name) {
   const auto known = queues_.find(name);
   if (known == queues_.end()) return false;
   ++changes_;
-  for (const auto& [resource, quota] : known->second.quotas) {
-    pools_[resource].total -= quota.nominal;
-    pools_[resource].lent -= lent_of(quota);
-  }
   queues_.erase(known);
+  fill_pools();
   return true;
+}
+
+// Anew, as sums that stop at the most cannot be taken apart again.
+void Quotas::fill_pools() {
+  pools_.clear();
+  for (const auto& [name, queue] : queues_) {
+    for (const auto& [resource, quota] : queue.quotas) {
+      Pool& pool = pools_[resource];
+      pool.total = plus(pool.total, quota.nominal);
+      pool.lent = plus(pool.lent, lent_of(quota));
+    }
+  }
 }
 
 const Queue* Quotas::find(const std::string& name) const {
@@ -176,7 +186,7 @@ std::optional<Shortage> Quotas::shortage(const std::string& name, const placemen
     const std::int64_t in_reach = std::max(kNone, own - all) + left;
     const std::int64_t available = std::min(in_reach, most - std::min(all, most));
     if (needed <= available) continue;
-    const bool is_for_ever = needed > std::min(most, own + pools_.at(resource).lent);
+    const bool is_for_ever = needed > std::min(most, plus(own, pools_.at(resource).lent));
     const Shortage lacking{resource,      needed,     available, used(name, resource),
                            quota.nominal, is_for_ever};
     if (is_for_ever) return lacking;
@@ -202,8 +212,7 @@ std::int64_t Quotas::millionths(const std::string& name) const {
     const auto pool = pools_.find(resource);
     if (pool == pools_.end() || pool->second.total == 0) continue;
     const Wide share = Wide{amount} * 1'000'000 / pool->second.total;
-    constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
-    largest = std::max(largest, static_cast<std::int64_t>(std::min(share, kMost)));
+    largest = std::max(largest, static_cast<std::int64_t>(std::min<Wide>(share, kMost)));
   }
   return largest;
 }
@@ -214,8 +223,8 @@ std::int64_t Quotas::share(const std::string& name) const {
 }
 
 int Quotas::share_percent(const std::string& name) const {
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  return static_cast<int>(std::min(millionths(name) / 10'000, kMost));
+  constexpr std::int64_t kPercentMax = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(millionths(name) / 10'000, kPercentMax));
 }
 
 }  // namespace pawl::admission

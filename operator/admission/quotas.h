@@ -1,7 +1,7 @@
 // What each queue may use at one time, and what it uses. A queue has a nominal quota of each
 // resource that it names; of others it uses what it likes. What it does not use of its quota, up to
 // its lending limit, is a pool for all queues; who uses more than its own borrows from that pool.
-// Pure; integers only; deterministic.
+// Integers only; deterministic. Owner thread of the controller only.
 //
 // Who goes first is dominant resource fairness (Ghodsi et al., NSDI 2011): the queue of which the
 // largest share of any resource, by its weight, is the smallest.
@@ -87,6 +87,7 @@ class Quotas {
   struct Pool {  // of one resource, of all queues
     std::int64_t total = 0, lent = 0;
   };
+  void fill_pools();
   void count(const Charge& charge, int sign);
   std::int64_t taken(const std::string& queue, const std::string& resource, Claims claims) const;
   std::int64_t millionths(const std::string& queue) const;

@@ -41,15 +41,13 @@ bool is_same_wish(const Gang& one, const Gang& other) {
   const auto wish = [](const Gang& gang) {
     return std::tie(gang.is_underway, gang.priority, gang.preempts, gang.is_refused, gang.since,
                     gang.shape, gang.ask.units, gang.ask.required_depth, gang.queue,
-                    gang.charged_units);
+                    gang.charged_units, gang.avoided);
   };
   return wish(one) == wish(other);
 }
 
 placement::Resources charge_of(const Gang& gang) {
-  placement::Resources charge = gang.shape.requests;
-  for (auto& [resource, amount] : charge) amount *= gang.charged_units;
-  return charge;
+  return placement::times(gang.shape.requests, gang.charged_units);
 }
 
 // ---- who fits

@@ -16,7 +16,10 @@ void ControllerLoop::lead(const Views& at_least) {
   at_least_ = at_least;
   is_leading_ = true;
   are_seats_held_ = false;  // another may have given some away
-  for (const JobKey& key : cache_.keys()) mark(key);
+  for (const JobKey& key : cache_.keys()) {
+    mark(key);
+    unseen_.insert(key);
+  }
 }
 
 bool ControllerLoop::is_caught_up() const {

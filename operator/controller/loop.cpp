@@ -93,7 +93,9 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
     for (const JobKey& key : std::exchange(gated_, {})) mark(key);
     if (placer_) hold_seats();
     consider_queued();
-    for (int i = 0; placer_ && i < kRoundsMax && decide_on_room(); ++i) consider_queued();
+    // Nobody is given room before all of those that are there have asked.
+    const bool decides = placer_ && unseen_.empty();
+    for (int i = 0; decides && i < kRoundsMax && decide_on_room(); ++i) consider_queued();
   }
   if (!may_plan()) return std::nullopt;
   std::optional<SteadyPoint> next = report_queues();
@@ -228,28 +230,37 @@ void ControllerLoop::wake_at(const JobKey& key, SteadyPoint time) {
 
 void ControllerLoop::consider(const JobKey& key) {
   Keyed& keyed = keyed_[key];
+  unseen_.erase(key);
   if (keyed.run != 0) return;
   if (!gate_.is_open(key, cache_, view_)) {
     gated_.insert(key);
     return;
   }
   const JobEntry* entry = cache_.find(key);
-  if (placer_ && (entry == nullptr || !entry->job)) {
-    const auto is_active = [](const auto& pod) {  // on a lost node some never end
-      return !core::is_terminal(*pod.second) && !core::is_terminating(*pod.second);
-    };
-    const auto pods = entry == nullptr ? 0 : std::ranges::count_if(entry->pods, is_active);
-    const bool is_ending =
-        entry != nullptr && std::ranges::any_of(entry->pods, [&](const auto& pod) {
-          return !core::is_terminal(*pod.second) && !is_active(pod);
-        });
-    placer_->release(key, static_cast<int>(pods), is_ending);
-  }
+  if (placer_ && (entry == nullptr || !entry->job)) release(key, entry);
   if (entry == nullptr) return forget_if_idle(key);
   if (clock_.steady_now() < keyed.not_before) return wake_at(key, keyed.not_before);
   core::Plan plan = decide(key, *entry, keyed);
   if (plan.wake_up) wake_at(key, steady_of(*plan.wake_up));
   if (!plan.actions.empty()) start(key, *entry, std::move(plan));
+}
+
+// On a lost node some pods never end: nobody waits for the room of those for ever.
+void ControllerLoop::release(const JobKey& key, const JobEntry* entry) {
+  constexpr std::chrono::minutes kEndsWithin{5};  // after its grace
+  int active = 0;
+  std::optional<TimePoint> given_up;
+  static const JobEntry kNothing;
+  for (const auto& [name, pod] : (entry == nullptr ? kNothing : *entry).pods) {
+    if (core::is_terminal(*pod)) continue;
+    if (!pod->meta.deletion_time) {
+      ++active;
+    } else if (clock_.now() < *pod->meta.deletion_time + kEndsWithin) {
+      given_up = std::max(given_up.value_or(TimePoint{}), *pod->meta.deletion_time + kEndsWithin);
+    }
+  }
+  if (given_up) wake_at(key, steady_of(*given_up));
+  placer_->release(key, active, given_up.has_value());
 }
 
 core::Observed ControllerLoop::observed(const JobEntry& entry, const Keyed& keyed) const {

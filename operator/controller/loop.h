@@ -98,6 +98,7 @@ class ControllerLoop {
   SteadyPoint steady_of(TimePoint time) const;
   void wake_at(const JobKey& key, SteadyPoint time);
   void consider(const JobKey& key);
+  void release(const JobKey& key, const JobEntry* entry);
   core::Observed observed(const JobEntry& entry, const Keyed& keyed) const;
   core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed);
   void hold_seats();
@@ -125,6 +126,7 @@ class ControllerLoop {
   Cache cache_;
   std::optional<Placer> placer_;
   QueueReporter queue_reporter_;
+  std::set<JobKey> unseen_;  // that were there when it began to lead, and were not looked at since
   bool are_seats_held_ = false;  // of all jobs, so that the first decision can be made
   WriteGate gate_;
   Metrics metrics_;

@@ -1,6 +1,7 @@
 #include "operator/controller/placer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -18,6 +19,15 @@ std::string ledger_key(const JobKey& key, const std::string& pod) { return key.n
 JobKey key_of(const std::string& id) {
   const auto slash = id.find('/');
   return {id.substr(0, slash), id.substr(slash + 1)};
+}
+
+// A lost worker's place, which needs no quota, does not wait for room to grow in.
+std::vector<api::PlacedPod> first_wanted(const std::vector<api::PlacedPod>& wanted,
+                                         const std::set<int>& charged) {
+  std::vector<api::PlacedPod> lost;
+  std::ranges::copy_if(wanted, std::back_inserter(lost),
+                       [&](const auto& pod) { return charged.contains(pod.slot); });
+  return lost.empty() ? wanted : lost;
 }
 
 }  // namespace
@@ -147,15 +157,18 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   const api::TrainingJob& job = *seen.job;
   if (plan.seats_wanted.empty()) let_go(key);  // what it has cannot be used
   const auto before = held_.find(key);
-  const auto charged = before == held_.end() ? std::size_t{0} : before->second.charged.size();
+  const std::set<int> charged = before == held_.end() ? std::set<int>{} : before->second.charged;
+  // Nodes that it was given in this attempt and could not use are no quota that it keeps.
+  const bool keeps = core::staff_of(seen, now).is_between;
   Asked& asked = asked_[key];
   asked = {.attempt = job.status.attempt,
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
-           .wanted = plan.seats_wanted,
-           .is_anew = std::cmp_less(charged, job.spec.replicas)};
+           .wanted = first_wanted(plan.seats_wanted, charged),
+           .is_anew = !keeps || std::cmp_less(charged.size(), job.spec.replicas)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
+  if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();
   if (gang && !gang->is_underway && !asked.is_anew) {
     gang->charged_units = 0;
     gang->keeps_quota = !gang->queue.empty();

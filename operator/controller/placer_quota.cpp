@@ -37,10 +37,8 @@ std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed&
 }
 
 void Placer::charge(const JobKey& key, const Held& held) {
-  placement::Resources amount = held.requests;
-  for (auto& [resource, quantity] : amount) quantity *= held.charged_workers;
-  if (held.charged_workers == 0) amount.clear();
-  const bool is_freed = quotas_.charge(id_of(key), held.queue, std::move(amount));
+  const bool is_freed =
+      quotas_.charge(id_of(key), held.queue, placement::times(held.requests, held.charged_workers));
   is_freed_ = is_freed_ || is_freed;
 }
 

@@ -109,7 +109,7 @@ Placer::Answer Placer::refusal(const admission::Verdict& verdict, int replicas, 
                  .keeps_quota = gang.keeps_quota},
                 verdict.ahead};
   const int depth = gang.ask.required_depth;
-  if (gang.is_underway && depth > 0) {
+  if (gang.is_underway && depth > 0 && !verdict.shortage) {
     const placement::Room room = line_.room_beside_kept(ledger_, gang);
     const auto most = placement::largest(ledger_.topology(), room, depth);
     answer.seating.is_room_elsewhere = most.units >= replicas;

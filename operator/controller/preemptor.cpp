@@ -162,6 +162,8 @@ std::vector<std::string> Preemptor::search(const admission::Stock& stock, admiss
     here.reserve(*gang, found->hosts);
     awaited[gang->id] = found->hosts;
   }
+  // Who has to leave itself asks again when it has left.
+  std::erase_if(awaited, [&](const auto& entry) { return orders_.contains(entry.first); });
   change(line, before, awaited);
   // Who counted on those that need not leave any more has to ask again.
   const bool is_changed = drop_orders(line);

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "common/api/contract.h"
+#include "common/api/json_fields.h"
+
 namespace pawl::controller {
 namespace {
 
-// The sum of some thousands of these is still an int64.
-constexpr std::int64_t kQuantityMax = std::int64_t{1} << 50;
+// Less than a gang may ask for at most, so that it is refused, and does not pass for the limit. 32
+// PiB of memory; the sum of what some hundred queues have is still an int64.
+constexpr std::int64_t kQuantityMax = placement::kAmountMax / 2;
 
 std::int64_t quantity_of(const std::string& resource, const std::string& text) {
   const int scale = resource == placement::kCpu ? 1'000 : 1;
@@ -54,6 +58,7 @@ api::TrainingQueueStatus status_of(const api::TrainingQueue& queue, const admiss
     status.usage += (status.usage.empty() ? "" : ", ") + resource + " " + text + "/" +
                     quantity_text(resource, nominal);
   }
+  status.usage = api::clip_front(status.usage, api::kMessageBytesMax);
   return status;
 }
 
@@ -64,7 +69,7 @@ std::string quantity_text(const std::string& resource, std::int64_t quantity) {
   }
   const bool is_bytes = resource == "memory" || resource == "ephemeral-storage";
   std::string unit;
-  for (const char* larger : {"Ki", "Mi", "Gi", "Ti"}) {
+  for (const char* larger : {"Ki", "Mi", "Gi", "Ti", "Pi"}) {
     if (!is_bytes || quantity < 1'024 || quantity % 1'024 != 0) break;
     quantity /= 1'024;
     unit = larger;

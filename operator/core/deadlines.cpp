@@ -5,6 +5,7 @@
 
 #include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {

@@ -138,6 +138,14 @@ void use_move(const Pass& pass, Evidence& out) {
   if (out.failure.node.empty()) out.failure.node = node->name;
 }
 
+// Its process was killed, and its gang went on without it: it ends because the others do.
+bool is_left_behind(const Pass& pass, const PodView& pod, const Failure& failure) {
+  if (pass.report == nullptr || !is_killed(failure) || pass.is_member(pod.meta.uid)) return false;
+  return std::ranges::any_of(pass.report->failures, [&](const Failure& loss) {
+    return loss.pod_uid == pod.meta.uid && is_killed(loss) && is_outlived(pass, loss);
+  });
+}
+
 // What one pod of the attempt says; nothing while it is well, or when it has succeeded.
 std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   const Outcome outcome = outcome_of(pod);
@@ -167,6 +175,10 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
     out.failure.exit_code = pod.exit_code;
   } else {
     fill_exit(pod, out);
+    if (is_left_behind(pass, pod, out.failure)) {
+      out.is_victim = true;
+      out.failure.cause = cause::kVictim;
+    }
   }
   out.failure.pod = pod.meta.name;
   out.failure.pod_uid = pod.meta.uid;

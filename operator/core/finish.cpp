@@ -1,6 +1,7 @@
 #include "common/base/check.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {

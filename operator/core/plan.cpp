@@ -33,6 +33,7 @@
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {

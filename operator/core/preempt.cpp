@@ -3,6 +3,7 @@
 // other one.
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {
@@ -39,8 +40,7 @@ void make_room(Pass& pass) {
   if (!is_news && !pass.pods.has_active()) {
     return restart(pass, {cause::kPreempted, why + "; this restart is free"});
   }
-  pass.say(condition::kPreempted,
-           why + "; " + std::to_string(pass.pods.active_sum()) + " workers have not ended yet");
+  pass.say(condition::kPreempted, why + "; " + not_ended(pass.pods.active_sum()));
   const auto deadline = saving_deadline(pass, kPreempting);
   if (!deadline || pass.now_exact >= *deadline) return pass.delete_all();
   ask_to_stop(pass);

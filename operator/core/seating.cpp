@@ -56,6 +56,19 @@ void say_no_room(Pass& pass, const Seating& seating) {
   pass.say(reason, seating.obstacle);
 }
 
+// No more of them than that, from the last one on.
+void keep_workers(PlacementStatus& placement, int most) {
+  std::erase_if(placement.later, [&](const PlacedPod& pod) { return pod.slot >= most; });
+  int more = workers_of(placement) - most;
+  while (more > 0 && !placement.nodes.empty()) {
+    PlacedNode& last = placement.nodes.back();
+    const int dropped = std::min(more, last.workers);
+    more -= dropped;
+    last.workers -= dropped;
+    if (last.workers == 0) placement.nodes.pop_back();
+  }
+}
+
 }  // namespace
 
 bool waits_in_line(const Pass& pass) {
@@ -111,7 +124,11 @@ bool waits_for_seats(Pass& pass) {
   } else {
     // Void, or of before: then it says for how many workers quota is kept, whoever leads.
     const bool is_of_before = pass.next.placement.attempt != pass.job.status.attempt;
-    if (!is_of_before || !seating->keeps_quota) pass.next.placement = {};
+    if (is_of_before && seating->keeps_quota) {
+      keep_workers(pass.next.placement, pass.job.spec.replicas);
+    } else {
+      pass.next.placement = {};
+    }
     say_no_room(pass, *seating);
   }
   return true;

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {
@@ -22,8 +23,9 @@ const char* phase_of(const TrainingJobStatus& status) {
   if (is_true(status, condition::kStalled)) return phase::kStalled;
   if (is_true(status, condition::kRestarting)) return phase::kRestarting;
   const Condition* running = find_condition(status, condition::kRunning);
-  // While it saves, a gang that is being suspended still runs.
-  const bool is_saving = running != nullptr && running->reason == "Suspending";
+  // While it saves, a gang that is to stop, or to leave, still runs.
+  const bool is_saving =
+      running != nullptr && (running->reason == kSuspending || running->reason == kPreempting);
   const bool runs = running != nullptr && running->status == "True";
   return runs || is_saving ? phase::kRunning : phase::kStarting;
 }

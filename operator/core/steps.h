@@ -107,20 +107,6 @@ void stall(Pass& pass, const std::string& reason, const std::string& message);
 // A spec that cannot be turned into a pod will not be tried; it says so.
 bool has_buildable_template(Pass& pass);
 
-// suspend.cpp
-bool is_suspending(const Pass& pass);
-void suspend(Pass& pass);
-// Asks the gang to save and to leave; nothing if it was asked, or has no record.
-void ask_to_stop(Pass& pass);
-// Until when a gang saves that ran until Running, or Restarting, turned False for this reason.
-std::optional<TimePoint> saving_deadline(const Pass& pass, const char* reason);
-
-// preempt.cpp: it gives its nodes to another job. kPreempting: why it does not run while it saves.
-inline constexpr char kPreempting[] = "Preempting";
-bool is_preempted(const Pass& pass);
-bool has_made_room(const Pass& pass);  // this attempt is the first one since
-void make_room(Pass& pass);
-
 // finish.cpp: the two-step end, and what comes after it.
 bool has_succeeded(const Pass& pass);
 void begin_success(Pass& pass);

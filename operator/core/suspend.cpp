@@ -1,12 +1,11 @@
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {
 
 using namespace api;
-
-constexpr char kSuspending[] = "Suspending";
 
 }  // namespace
 
@@ -55,6 +54,11 @@ void settle(Pass& pass) {
 
 }  // namespace
 
+std::string not_ended(int workers) {
+  return std::to_string(workers) + (workers == 1 ? " worker has" : " workers have") +
+         " not ended yet";
+}
+
 void ask_to_stop(Pass& pass) {
   if (pass.group == nullptr || pass.group->spec.is_stopping || pass.group->meta.deletion_time)
     return;
@@ -76,8 +80,7 @@ bool is_suspending(const Pass& pass) {
 
 void suspend(Pass& pass) {
   if (!pass.pods.has_active()) return settle(pass);
-  const std::string message =
-      "suspending; " + std::to_string(pass.pods.active_sum()) + " workers have not ended yet";
+  const std::string message = "suspending; " + not_ended(pass.pods.active_sum());
   if (!is_true(pass.next, condition::kSuspended)) {
     set_condition(pass, condition::kSuspended, "False", kSuspending, message);
     if (is_mutant(Mutant::kB44Contradiction)) return pass.delete_all();

@@ -6,6 +6,7 @@
 
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::core {
 namespace {
@@ -18,7 +19,7 @@ bool is_over(const TrainingJobStatus& status) {
 
 bool is_stopped(const TrainingJobStatus& status) {
   const Condition* suspended = find_condition(status, condition::kSuspended);
-  return suspended != nullptr && (suspended->status == "True" || suspended->reason == "Suspending");
+  return suspended != nullptr && (suspended->status == "True" || suspended->reason == kSuspending);
 }
 
 std::int64_t accounted(const Goodput& goodput) {

@@ -190,6 +190,13 @@ void add(Resources& sum, const Resources& more) {
   }
 }
 
+Resources times(Resources each, int pods) {
+  for (auto& [name, quantity] : each)
+    quantity = static_cast<std::int64_t>(std::min<Wide>(Wide{quantity} * pods, kAmountMax));
+  std::erase_if(each, [](const auto& entry) { return entry.second == 0; });
+  return each;
+}
+
 int bounded_units(std::int64_t units) {
   constexpr std::int64_t kUnitsMax = 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(units, 0, kUnitsMax));

@@ -31,6 +31,10 @@ Resources allocatable_of(const nlohmann::json& node);
 Resources requests_of(const nlohmann::json& pod);
 
 void add(Resources& sum, const Resources& more);
+// What so many pods take, kAmountMax at most: more than any cluster has, and little enough that
+// those of all jobs add up.
+inline constexpr std::int64_t kAmountMax = std::int64_t{1} << 56;
+Resources times(Resources each, int pods);
 std::int64_t amount_of(const Resources& resources, const std::string& resource);  // 0: none
 
 // Of members that fit on a host: none below 0, so few that those of a cluster add up to an int.

@@ -129,11 +129,13 @@ void Oracles::on_pod_deleted(const json& pod) {
 
 namespace {
 
-// What holds up its gang leaves its node, once the status says so (I42).
+// What holds up its gang leaves its node (I42), and what the scheduler refuses there does not wait
+// for it (I43), once the status says so.
 bool is_to_move(const api::TrainingJob& job, const std::string& pod) {
   return std::ranges::any_of(job.status.excluded_nodes, [&](const api::ExcludedNode& node) {
-    return node.cause == core::cause::kStraggler &&
-           std::ranges::find(node.pods, pod) != node.pods.end();
+    const bool is_moved =
+        node.cause == core::cause::kStraggler || node.cause == core::cause::kUnschedulable;
+    return is_moved && std::ranges::find(node.pods, pod) != node.pods.end();
   });
 }
 

@@ -198,7 +198,7 @@ def install_pawl(plane, values=()):
     manifest = pathlib.Path(plane.state / "pawl.yaml")
     manifest.write_text(rendered)
     plane.apply(ROOT / "crds")
-    plane.wait_established("trainingjobs.pawl.dev", "workergroups.pawl.dev")
+    plane.wait_established("trainingjobs.pawl.dev", "trainingqueues.pawl.dev", "workergroups.pawl.dev")
     plane.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pawl-system"}})
     plane.apply(manifest)
 

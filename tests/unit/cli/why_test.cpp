@@ -122,6 +122,14 @@ const std::vector<Case> kCases = {
        f.say("Running", "Suspending", "suspending; 3 workers have not ended yet");
      },
      "its workers save and leave: 3 pods have not ended yet", "Suspended when they have ended"},
+    {"making room for another job",
+     [](auto& f) {
+       f.add_workers(3);
+       f.hold("Preempted", "Leaving", "job team-b/first of priority 9 needs its room");
+     },
+     "job team-b/first of priority 9 needs its room; its workers save and leave: 3 pods have not "
+     "ended yet",
+     "goes on from its checkpoint"},
     // ---- stalled
     {"quota refused",
      [](auto& f) {

@@ -239,7 +239,7 @@ TEST_CASE("placer: room goes by priority, then by age", "[controller][I43]") {
   }
 }
 
-TEST_CASE("placer: a required level is kept, or waited for", "[controller][I43][A45]") {
+TEST_CASE("placer: a required level is kept, or waited for", "[controller][I43][A45][F6]") {
   Placed world;
   world.cluster.options.placement = placement::Levels::parse("rack=example.com/rack").value();
   world.cluster.start_operator();

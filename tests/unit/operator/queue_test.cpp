@@ -212,6 +212,12 @@ TEST_CASE("queue: a lost worker's place needs no new quota, a worker more does",
   world.cluster.settle(seconds{60});
   CHECK(world.pods() == 2);
   CHECK(world.message("train").find("no quota for 1 worker in queue team-a") != std::string::npos);
+  const json lost = world.cluster.get(kube::resources::kPods, "train-1-1-1");
+  world.cluster.call(kube::delete_request(kube::resources::kPods, "team", "train-1-1-1",
+                                          {.uid = lost["metadata"]["uid"]}));
+  world.cluster.settle(seconds{60});
+  CHECK(world.cluster.get(kube::resources::kPods, "train-1-1-2").contains("metadata"));
+  CHECK(world.pods() == 2);
   world.cluster.set_queue("team-a", 12);
   world.cluster.settle(seconds{60});
   CHECK(world.pods() == 3);
@@ -282,6 +288,27 @@ TEST_CASE("queue: an operator that begins between two attempts gives no more tha
     world.cluster.settle(seconds{120});
     CHECK(world.pods() == 3);
   }
+}
+
+TEST_CASE("queue: who is given other nodes before it has pods needs its quota all the same",
+          "[controller][I44]") {
+  Queued world;
+  std::string node;
+  world.cluster.fault = [&](const kube::HttpRequest& request) {
+    const json::json_pointer first{"/status/placement/nodes/0/name"};
+    const json body = parse_json(request.body);
+    if (!node.empty() || !body.is_object() || !body.contains(first)) return Fault::kNone;
+    node = body.at(first);
+    world.cluster.set_machine(node, 0);
+    return Fault::kNone;
+  };
+  world.create("one", 2);
+  world.create("two", 2);
+  world.cluster.settle(seconds{60});
+  REQUIRE_FALSE(node.empty());
+  CHECK(world.phase("one") == "Running");
+  CHECK(world.reason("two") == "WaitingForQuota");
+  CHECK(world.pods() == 2);
 }
 
 TEST_CASE("queue: a suspended job gives its quota back", "[controller][I44]") {
