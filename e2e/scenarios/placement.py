@@ -67,8 +67,8 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         assert "1 would fit, on 1 of 2 nodes" in message, message
         assert not second.pods()
         # Nodes without the label are racks of their own: none will ever hold three.
-        racked = start("racked", namespace, 3, 2, 10, {"topology": [{"level": "rack"}]})
-        message = waits(racked)
+        stacked = start("stacked", namespace, 3, 2, 10, {"topology": [{"level": "rack"}]})
+        message = waits(stacked)
         assert "within one rack" in message and "1 job before it in line" in message, message
         # Younger, and before the other two in line: with it there is no room for the second one.
         kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10", "--preemption-policy=Never")
@@ -83,7 +83,7 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         assert second.status()["placement"]["attempt"] == second.status()["attempt"] == 1, second.status()
         # Where it went depends on which pods of those before it had ended.
         assert sum(one["workers"] for one in second.status()["placement"]["nodes"]) == 3, second.status()
-        assert racked.status()["reason"] == "WaitingForRoom" and not racked.pods()
+        assert stacked.status()["reason"] == "WaitingForRoom" and not stacked.pods()
         assert "WaitingForRoom" in running.reasons(namespace)
         kubectl("delete", "priorityclass", f"urgent-{namespace}")
 
