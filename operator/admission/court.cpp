@@ -256,12 +256,12 @@ std::set<std::string> Court::names(const placement::Placement& placed) {
 // Nobody is sent away from machines that are only to be avoided: it may be refused there again.
 void Court::close(const Gang& gang, const std::set<std::string>& hosts) {
   is_closed_ = is_reserved_;
-  for (const auto* names : {&hosts, &gang.avoided}) {
-    for (const std::string& name : *names) {
-      if (const auto host = ledger_.number_of(name))
-        is_closed_[static_cast<std::size_t>(*host)] = true;
-    }
-  }
+  const auto close_one = [&](const std::string& name) {
+    if (const auto host = ledger_.number_of(name))
+      is_closed_[static_cast<std::size_t>(*host)] = true;
+  };
+  std::ranges::for_each(hosts, close_one);
+  std::ranges::for_each(gang.avoided, close_one);
 }
 
 // Somebody leaves already whom it might have sent away.

@@ -28,9 +28,10 @@ struct Gang {
   placement::Shape shape;
   placement::Ask ask;               // without `beside`
   std::vector<std::string> beside;  // machines of its members that stay
-  std::set<std::string> avoided;    // machines that count only where nothing else holds it
-  std::string queue;                // "": of none
-  int charged_units = 0;            // of its units, those that count for the quota of its queue
+  // Machines that count only where nothing else holds it, in the order in which they failed.
+  std::vector<std::string> avoided;
+  std::string queue;      // "": of none
+  int charged_units = 0;  // of its units, those that count for the quota of its queue
   // From an attempt before: it goes before the others of its queue, which wait for what it has.
   bool keeps_quota = false;
 };

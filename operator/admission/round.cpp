@@ -1,24 +1,34 @@
 #include "operator/admission/round.h"
 
 #include <algorithm>
+#include <bit>
+#include <span>
 #include <tuple>
 #include <utility>
 
 namespace pawl::admission {
 namespace {
 
-// Machines that are only to be avoided count as full, as long as there is room without them.
+placement::Room without(placement::Ledger& ledger, placement::Room room,
+                        std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (const auto host = ledger.number_of(name)) room.units[static_cast<std::size_t>(*host)] = 0;
+  }
+  return room;
+}
+
+// Machines that are only to be avoided count as full, as long as there is room without them: all of
+// them, else all but the first, else the last few, as the preferences of the pods say it to a
+// scheduler (common/api/pod_scheduling.h).
 std::optional<placement::Placement> place(placement::Ledger& ledger, const placement::Room& room,
                                           const Gang& gang) {
   const placement::Topology& topology = ledger.topology();
   const placement::Ask ask = ask_of(ledger, gang);
-  if (!gang.avoided.empty()) {
-    placement::Room others = room;
-    for (int host = 0; host < topology.hosts(); ++host) {
-      if (gang.avoided.contains(topology.host(host)))
-        others.units[static_cast<std::size_t>(host)] = 0;
-    }
+  const std::span<const std::string> avoided = gang.avoided;
+  for (std::size_t count = avoided.size(); count > 0;) {
+    const placement::Room others = without(ledger, room, avoided.last(count));
     if (auto placed = placement::place(topology, others, ask)) return placed;
+    count = count == avoided.size() && count > 1 ? count - 1 : std::bit_floor(count - 1);
   }
   return placement::place(topology, room, ask);
 }

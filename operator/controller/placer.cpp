@@ -111,7 +111,7 @@ std::optional<TimePoint> Placer::hold(const JobKey& key, const core::Observed& s
   promise(key, seats, held);
   const auto until = charge(key, seen, held, now);
   note_occupant(key, seen, held);
-  if (held.is_idle()) held_.erase(key);
+  if (held.is_forgotten()) held_.erase(key);
   return until;
 }
 
@@ -119,7 +119,7 @@ void Placer::let_go(const JobKey& key) {
   const auto found = held_.find(key);
   if (found == held_.end()) return;
   promise(key, {}, found->second);
-  if (found->second.is_idle()) held_.erase(found);
+  if (found->second.is_forgotten()) held_.erase(found);
 }
 
 void Placer::release(const JobKey& key, int pods, bool is_ending) {
@@ -129,9 +129,10 @@ void Placer::release(const JobKey& key, int pods, bool is_ending) {
   Held& held = held_[key];  // charged it may be for what is in no view yet
   held.charged.clear();
   held.charged_workers = std::min(held.charged_workers, pods);
+  held.charged_attempt = -1;
   charge(key, held);
   is_ending ? preemptor_.note_end(id_of(key)) : preemptor_.note(id_of(key), std::nullopt);
-  if (held.is_idle()) held_.erase(key);
+  if (held.is_forgotten()) held_.erase(key);
 }
 
 bool Placer::is_void(const JobKey& key, const core::Observed& seen, TimePoint now) {
@@ -212,7 +213,7 @@ void Placer::leave(const JobKey& key) {
     is_freed_ = true;
   }
   charge(key, held);
-  if (held.is_idle()) held_.erase(key);
+  if (held.is_forgotten()) held_.erase(key);
 }
 
 std::optional<Placer::Answer> Placer::take_answer(const JobKey& key, const api::TrainingJob& job) {

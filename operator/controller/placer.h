@@ -78,7 +78,9 @@ class Placer {
     std::set<int> charged;
     int charged_workers = 0;
     std::string queue;
-    bool is_idle() const { return pods.empty() && charged_workers == 0; }
+    bool is_empty() const { return pods.empty() && charged_workers == 0; }
+    // That it is charged for nothing is known, too, for as long as the job is there.
+    bool is_forgotten() const { return is_empty() && charged_attempt < 0; }
   };
   struct Asked {  // of which job, while it is in line or has an answer
     std::int64_t attempt = 0, generation = 0;

@@ -119,7 +119,7 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
       .charged_units = job.spec.replicas};
   for (const api::ExcludedNode& node : job.status.excluded_nodes) {
     const bool is_over = node.until && node.cause != api::kCauseInterrupted && now >= *node.until;
-    if (api::is_only_avoided(node) && !is_over) gang.avoided.insert(node.name);
+    if (api::is_only_avoided(node) && !is_over) gang.avoided.push_back(node.name);
   }
   return gang;
 }

@@ -47,7 +47,7 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
   const api::TrainingJob& job = *seen.job;
   const api::TrainingJobStatus& status = job.status;
   const bool is_placed = status.placement.attempt == status.attempt || !queue_name(job).empty();
-  if (held.is_idle() || !status.start_time || !is_placed || !left_out(job).empty())
+  if (held.is_empty() || !status.start_time || !is_placed || !left_out(job).empty())
     return preemptor_.note(id_of(key), std::nullopt);
   const int workers = std::max(held.charged_workers, static_cast<int>(held.pods.size()));
   Occupant occupant{.priority = held.priority,

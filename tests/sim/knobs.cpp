@@ -128,9 +128,10 @@ Knobs draw_knobs(Random& random) {
   knobs.places = random.one_in(4) && !knobs.prunes;
   if (random.one_in(2)) knobs.reserve_after = seconds{random.below(40)};
   knobs.has_queues = knobs.places && knobs.spot_nodes == 0 && random.one_in(2);
-  // Room for the largest job on each, so that none waits for ever, and seldom for all.
+  // Room for the largest job on each, so that none waits for ever, and seldom for all. A machine
+  // whose GPU stays broken has none.
   constexpr int kLargestJob = 6;
-  if (knobs.places && random.one_in(2)) knobs.pods_per_node = kLargestJob;
+  if (knobs.places && knobs.break_gpu == 0 && random.one_in(2)) knobs.pods_per_node = kLargestJob;
   return knobs;
 }
 

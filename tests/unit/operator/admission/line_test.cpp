@@ -116,6 +116,25 @@ TEST_CASE("line: a gang that asks anew asks for what it wants now", "[admission]
   CHECK(yard.round().empty());
 }
 
+TEST_CASE("line: of machines that all are avoided the one that was well for longest is used",
+          "[admission][I40]") {
+  for (const bool is_other_way : {false, true}) {
+    Yard yard;
+    yard.set_host("node-b", 8);
+    const std::vector<std::string> order = is_other_way
+                                               ? std::vector<std::string>{"node-b", "node-a"}
+                                               : std::vector<std::string>{"node-a", "node-b"};
+    yard.line.join(
+        {.id = "again", .shape = {{{"gpu", 2}}, {}}, .ask = {.units = 4}, .avoided = order});
+    std::string host;
+    yard.line.round({yard.ledger, yard.quotas}, true, yard.now,
+                    [&](const Gang&, const placement::Placement& placed) {
+                      host = yard.ledger.topology().host(placed.shares.front().host);
+                    });
+    CHECK(host == order.front());
+  }
+}
+
 TEST_CASE("line: a required level is kept", "[admission]") {
   Yard yard;
   yard.set_host("node-b", 4, "rack-2");
