@@ -22,9 +22,8 @@ def rounded(seconds):
     return [round(value, 3) for value in seconds]
 
 
-def torch_round(program, python, text, rounds):
-    """Seconds to the next step when a process is killed, one is stopped, and pods are killed."""
-    found = {"kill": [], "stop": None, "pod": []}
+def torch_round(program, python, text, rounds, found):
+    """Into `found`, seconds to the next step when a process is killed, one is stopped, and pods are killed."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
             contextlib.closing(program(python, text, folder, rounds + 1)) as run:
         for _ in range(rounds):
@@ -35,7 +34,15 @@ def torch_round(program, python, text, rounds):
                 found["pod"].append(run.kill_pod())
                 time.sleep(2)
         found["stop"] = run.stop()
-    return found
+
+
+def torchrun_round(python, text, rounds, found):
+    """Ends with the first time that what was waited for did not come: `lost`."""
+    try:
+        torch_round(Torchrun, python, text, rounds, found)
+    except SystemExit as why:
+        print(f"torchrun: lost, {why}", file=sys.stderr)
+        found["lost"] = True
 
 
 def torchrun_grow(python, text, rounds):
@@ -79,11 +86,13 @@ def torchft_keys(python, text, rounds):
 
 
 def torch_keys(python, text, rounds, is_growth_left_out):
-    peer, ours = torch_round(Torchrun, python, text, rounds), torch_round(TorchUnderPawl, python, text, rounds)
+    peer, ours = ({"kill": [], "stop": None, "pod": [], "lost": False} for _ in range(2))
+    torchrun_round(python, text, rounds, peer)
+    torch_round(TorchUnderPawl, python, text, rounds, ours)
     grows = [] if is_growth_left_out else torchrun_grow(python, text, rounds)
     return {"torch_device": os.environ.get("PAWL_BENCH_DEVICE", "cpu"),
             "torchrun_kill_s": median(peer["kill"]), "torchrun_all_s": rounded(peer["kill"]),
-            "torchrun_sigstop_s": peer["stop"],
+            "torchrun_sigstop_s": peer["stop"], "torchrun_lost": peer["lost"],
             "torchrun_grow_s": median(grows), "torchrun_grow_all_s": rounded(grows),
             "torch_kill_s": median(ours["kill"]), "torch_all_s": rounded(ours["kill"]), "torch_pod_s": median(ours["pod"]),
             "torch_sigstop_s": ours["stop"]}

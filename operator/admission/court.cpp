@@ -1,13 +1,12 @@
 #include "operator/admission/court.h"
 
-#include "common/base/check.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/mutant.h"
 
 namespace pawl::admission {

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/api/codec.h"
 #include "common/api/contract.h"
-#include "common/base/json.h"
 #include "common/base/mutant.h"
-#include "common/kube/requests.h"
 #include "operator/core/pods.h"
 
 namespace pawl::controller {
@@ -248,10 +245,10 @@ void ControllerLoop::consider(const JobKey& key) {
 // On a lost node some pods never end: nobody waits for the room of those for ever.
 void ControllerLoop::release(const JobKey& key, const JobEntry* entry) {
   constexpr std::chrono::minutes kEndsWithin{5};  // after its grace
+  if (entry == nullptr) return placer_->release(key, 0, false);
   int active = 0;
   std::optional<TimePoint> given_up;
-  static const JobEntry kNothing;
-  for (const auto& [name, pod] : (entry == nullptr ? kNothing : *entry).pods) {
+  for (const auto& [name, pod] : entry->pods) {
     if (core::is_terminal(*pod)) continue;
     if (!pod->meta.deletion_time) {
       ++active;

@@ -9,6 +9,7 @@
 #include "common/base/json.h"
 #include "operator/controller/placer.h"
 #include "operator/controller/queue_limits.h"
+#include "operator/core/conditions.h"
 #include "operator/core/failures.h"
 
 namespace pawl::controller {
@@ -34,10 +35,8 @@ bool is_refused(const api::TrainingJob& job) {
 
 // Of a gang that has begun; nothing: it only grows.
 std::optional<TimePoint> lacking_since(const api::TrainingJob& job) {
-  const auto& conditions = job.status.conditions;
-  const auto restarting =
-      std::ranges::find(conditions, api::condition::kRestarting, &api::Condition::type);
-  const bool is_lacking = restarting != conditions.end() && restarting->status == "True";
+  const api::Condition* restarting = core::find_condition(job.status, api::condition::kRestarting);
+  const bool is_lacking = restarting != nullptr && restarting->status == "True";
   return is_lacking ? restarting->last_transition_time : std::nullopt;
 }
 

@@ -4,16 +4,12 @@
 #include "common/api/condition.h"
 #include "operator/controller/placer.h"
 #include "operator/controller/queue_limits.h"
+#include "operator/core/conditions.h"
 #include "operator/core/pods.h"
+#include "operator/core/stop_steps.h"
 
 namespace pawl::controller {
 namespace {
-
-bool is_true(const api::TrainingJob& job, const char* type) {
-  return std::ranges::any_of(job.status.conditions, [&](const api::Condition& condition) {
-    return condition.type == type && condition.status == "True";
-  });
-}
 
 // Its pods end, or are about to, whatever anybody decides here.
 bool is_on_its_way_out(const core::Observed& seen) {
@@ -22,14 +18,14 @@ bool is_on_its_way_out(const core::Observed& seen) {
       job.meta.deletion_time && std::ranges::all_of(seen.pods, [](const api::PodView* pod) {
         return core::is_terminal(*pod) || core::is_terminating(*pod);
       });
-  const bool is_suspending =
-      std::ranges::any_of(job.status.conditions, [](const api::Condition& condition) {
-        return condition.type == api::condition::kSuspended && condition.reason == "Suspending";
-      });
+  const api::Condition* suspended = core::find_condition(job.status, api::condition::kSuspended);
+  const bool is_suspending = suspended != nullptr && suspended->reason == core::kSuspending;
   return is_deleted || is_suspending || job.spec.is_suspended ||
-         is_true(job, api::condition::kPreempted) || is_true(job, api::condition::kFailureTarget) ||
-         is_true(job, api::condition::kSuccessCriteriaMet) ||
-         is_true(job, api::condition::kComplete) || is_true(job, api::condition::kFailed);
+         core::is_true(job.status, api::condition::kPreempted) ||
+         core::is_true(job.status, api::condition::kFailureTarget) ||
+         core::is_true(job.status, api::condition::kSuccessCriteriaMet) ||
+         core::is_true(job.status, api::condition::kComplete) ||
+         core::is_true(job.status, api::condition::kFailed);
 }
 
 // Whatever a machine has one of for each part of the work: GPUs, or others that are counted so.
@@ -56,7 +52,7 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
                     .placed_at = *status.start_time,
                     .saved_at = *status.start_time,
                     .is_leaving = is_on_its_way_out(seen),
-                    .is_preempted = is_true(job, api::condition::kPreempted)};
+                    .is_preempted = core::is_true(job.status, api::condition::kPreempted)};
   if (status.checkpoint && status.checkpoint->time) occupant.saved_at = *status.checkpoint->time;
   preemptor_.note(id_of(key), occupant);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "operator/core/conditions.h"
 #include "operator/core/failures.h"
 #include "operator/core/pass.h"
 
@@ -124,8 +125,6 @@ void copy_report(Pass& pass);  // progress and checkpoints from the gang
 void tell_outlived(Pass& pass);
 // "the gang goes on from step 12, which the others hold in memory"; of a pass with a report.
 std::string start_text(const Pass& pass);
-const api::Condition* find_condition(const api::TrainingJobStatus& status, const char* type);
-bool is_true(const api::TrainingJobStatus& status, const char* type);
 void set_condition(Pass& pass, const char* type, const char* status, const std::string& reason,
                    const std::string& message);
 // Sets to False if it is there and is not False already.

@@ -302,6 +302,20 @@ void Cluster::run_pods() {
   }
 }
 
+void Cluster::fail_pod(const std::string& name) {
+  const json exit = {{"terminated", {{"exitCode", 3}, {"reason", "Error"}}}};
+  set_pod_status(name,
+                 {{"phase", "Failed"},
+                  {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})},
+                  {"containerStatuses", json::array({{{"name", "worker"}, {"state", exit}}})}});
+}
+
+void Cluster::delete_pod(const std::string& name) {
+  const json pod = get(kube::resources::kPods, name);
+  call(kube::delete_request(kube::resources::kPods, kNamespace, name,
+                            {.uid = pod["metadata"]["uid"]}));
+}
+
 void Cluster::commit_generation(const std::string& job) {
   const json group = get(kube::resources::kWorkerGroups, job);
   json members = json::array();

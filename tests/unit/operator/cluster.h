@@ -58,6 +58,8 @@ class Cluster final : public kube::Transport {
   void take(const std::string& machine, int gpus);  // by a pod of somebody else's
   void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
   void finish_pods();  // ready ones succeed
+  void fail_pod(const std::string& name);    // by a fault of its own: exit code 3
+  void delete_pod(const std::string& name);  // as whoever drains its node does
   // Its launchers' first generation: all pods that are on record.
   void commit_generation(const std::string& job);
 

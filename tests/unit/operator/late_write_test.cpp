@@ -43,14 +43,6 @@ json essence(Cluster& cluster) {
   return out;
 }
 
-void fail_pod(Cluster& cluster, const std::string& name) {
-  const json exit = {{"terminated", {{"exitCode", 3}, {"reason", "Error"}}}};
-  cluster.set_pod_status(
-      name, {{"phase", "Failed"},
-             {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})},
-             {"containerStatuses", json::array({{{"name", "worker"}, {"state", exit}}})}});
-}
-
 // A life with every action: start, restart after a failure, suspension, resume, end, TTL.
 constexpr int kStages = 6;
 
@@ -60,7 +52,7 @@ void begin(Cluster& cluster, int stage) {
       cluster.create_job("gpt", 2);
       break;
     case 1:
-      fail_pod(cluster, "gpt-1-1-0");
+      cluster.fail_pod("gpt-1-1-0");
       break;
     case 2:
       cluster.patch_job("gpt", {{"spec", {{"suspend", true}}}});
@@ -220,7 +212,7 @@ TEST_CASE("leading: it begins when its views have come as far as the leader's be
   cluster.options.is_standby = true;
   cluster.start_operator();
   cluster.lagging = {controller::Kind::kPod};
-  fail_pod(cluster, "gpt-1-0-0");
+  cluster.fail_pod("gpt-1-0-0");
   controller::Views later = newest;
   later[2] = cluster.get(resources::kPods, "gpt-1-0-0")["metadata"]["resourceVersion"];
   cluster.loop->lead(later);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
-#include "tests/unit/operator/cluster.h"
+#include "tests/unit/operator/placed_world.h"
 
 using namespace pawl;
 using namespace pawl::test;
@@ -12,15 +12,8 @@ using std::chrono::seconds;
 namespace {
 
 // Two machines with 8 GPUs each.
-struct Placed {
-  Placed() {
-    cluster.options.placement = placement::Levels{};
-    cluster.start_operator();
-    cluster.set_machine("node-a", 8);
-    cluster.set_machine("node-b", 8);
-  }
-  std::string phase(const std::string& job) { return status_of(cluster, job).value("phase", ""); }
-  std::string reason(const std::string& job) { return status_of(cluster, job).value("reason", ""); }
+struct Placed : PlacedWorld {
+  Placed() : PlacedWorld({"node-a", "node-b"}) {}
   // Of pods that have not ended: no machine has more than it has.
   bool is_overbooked() {
     std::map<std::string, int> taken;
@@ -36,7 +29,6 @@ struct Placed {
       return pod["metadata"]["name"].get<std::string>().starts_with(job + "-");
     }));
   }
-  Cluster cluster;
 };
 
 }  // namespace
@@ -273,11 +265,9 @@ TEST_CASE("placer: a pod that takes another one's place goes near the others",
   REQUIRE(world.phase("train") == "Running");
   const json nodes = {{{"name", "node-a"}, {"workers", 2}}};
   REQUIRE(status_of(world.cluster, "train")["placement"]["nodes"] == nodes);
-  const json before = world.cluster.get(kube::resources::kPods, "train-1-1-0");
   world.cluster.take("node-a", 4);  // sooner than the other pod can be made
   world.cluster.commit_generation("train");
-  world.cluster.call(kube::delete_request(kube::resources::kPods, "team", "train-1-1-0",
-                                          {.uid = before["metadata"]["uid"]}));
+  world.cluster.delete_pod("train-1-1-0");
   world.cluster.settle(seconds{60});
   const json placement = status_of(world.cluster, "train")["placement"];
   CHECK(placement["attempt"] == 1);

@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include "tests/unit/operator/cluster.h"
+#include "tests/unit/operator/placed_world.h"
 
 using namespace pawl;
 using namespace pawl::test;
@@ -12,11 +12,8 @@ using std::chrono::seconds;
 namespace {
 
 // Four machines with 8 GPUs each.
-struct Shared {
-  Shared() {
-    cluster.options.placement = placement::Levels{};
-    cluster.start_operator();
-    for (const char* name : {"node-a", "node-b", "node-c", "node-d"}) cluster.set_machine(name, 8);
+struct Shared : PlacedWorld {
+  Shared() : PlacedWorld({"node-a", "node-b", "node-c", "node-d"}) {
     cluster.set_class("urgent", 100);
     cluster.set_class("calm", 50);
   }
@@ -28,11 +25,6 @@ struct Shared {
     cluster.clock.advance(seconds{1});
     cluster.create_job(name, replicas, "Custom", 8, scheduling);
   }
-  std::string phase(const std::string& job) { return status_of(cluster, job).value("phase", ""); }
-  std::string reason(const std::string& job) { return status_of(cluster, job).value("reason", ""); }
-  std::string message(const std::string& job) {
-    return status_of(cluster, job).value("message", "");
-  }
   std::string preempted(const std::string& job) {
     for (const json& condition : status_of(cluster, job).value("conditions", json::array())) {
       if (condition["type"] == "Preempted") return condition["message"];
@@ -42,7 +34,6 @@ struct Shared {
   std::int64_t attempt(const std::string& job) {
     return status_of(cluster, job).value("attempt", 0);
   }
-  Cluster cluster;
 };
 
 }  // namespace

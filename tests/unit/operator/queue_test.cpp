@@ -5,7 +5,7 @@
 #include "common/api/codec.h"
 #include "operator/controller/queue_limits.h"
 #include "operator/controller/queue_reporter.h"
-#include "tests/unit/operator/cluster.h"
+#include "tests/unit/operator/placed_world.h"
 
 using namespace pawl;
 using namespace pawl::test;
@@ -17,11 +17,8 @@ namespace {
 const json kTeam = {{"queueName", "team-a"}}, kOther = {{"queueName", "team-b"}};
 
 // Four machines with 8 GPUs each, and a queue that may use 8 of them.
-struct Queued {
-  explicit Queued(int quota = 8) {
-    cluster.options.placement = placement::Levels{};
-    cluster.start_operator();
-    for (const char* name : {"node-a", "node-b", "node-c", "node-d"}) cluster.set_machine(name, 8);
+struct Queued : PlacedWorld {
+  explicit Queued(int quota = 8) : PlacedWorld({"node-a", "node-b", "node-c", "node-d"}) {
     cluster.set_queue("team-a", quota);
   }
   void create(const std::string& name, int replicas, const json& scheduling = kTeam,
@@ -29,18 +26,12 @@ struct Queued {
     cluster.clock.advance(seconds{1});
     cluster.create_job(name, replicas, kind, 4, scheduling);
   }
-  std::string phase(const std::string& job) { return status_of(cluster, job).value("phase", ""); }
-  std::string reason(const std::string& job) { return status_of(cluster, job).value("reason", ""); }
-  std::string message(const std::string& job) {
-    return status_of(cluster, job).value("message", "");
-  }
   int pods() {
     int count = 0;
     for (const json& pod : cluster.all(kube::resources::kPods))
       count += placement::booking_of(pod) ? 1 : 0;
     return count;
   }
-  Cluster cluster;
 };
 
 // Of two jobs the second waits for what the first one has: all of it.
@@ -148,11 +139,8 @@ TEST_CASE("queue: a failure sends nobody to the end of the line", "[controller][
   world.create("waits", 2, {{"queueName", "team-a"}, {"priorityClassName", "urgent"}});
   world.create("small", 1);
   world.cluster.settle(seconds{30});
-  const json failed = {{"phase", "Failed"},
-                       {"containerStatuses",
-                        {{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}};
-  for (int i = 0; i < 2; ++i) {
-    world.cluster.set_pod_status("train-1-" + std::to_string(i) + "-0", failed);
+  for (const char* pod : {"train-1-0-0", "train-1-1-0"}) {
+    world.cluster.fail_pod(pod);
     for (int step = 0; step < 20; ++step) world.cluster.step();
   }
   if (GENERATE(false, true)) world.cluster.start_operator();
@@ -170,11 +158,7 @@ TEST_CASE("queue: who has no room after a failure keeps its quota, whichever ope
   world.cluster.settle(seconds{30});
   REQUIRE(world.phase("train") == "Running");
   world.cluster.is_kubelet_on = false;
-  const json failed = {{"phase", "Failed"},
-                       {"containerStatuses",
-                        {{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}};
-  for (int i = 0; i < 2; ++i)
-    world.cluster.set_pod_status("train-1-" + std::to_string(i) + "-0", failed);
+  for (const char* pod : {"train-1-0-0", "train-1-1-0"}) world.cluster.fail_pod(pod);
   for (const char* name : {"node-a", "node-b", "node-c", "node-d"})
     world.cluster.set_machine(name, 0);
   world.cluster.is_kubelet_on = true;
@@ -200,9 +184,7 @@ TEST_CASE("queue: a lost worker's place needs no new quota, a worker more does",
   world.create("waits", 1);
   world.cluster.settle(seconds{30});
   CHECK(world.reason("waits") == "WaitingForQuota");
-  const json pod = world.cluster.get(kube::resources::kPods, "train-1-1-0");
-  world.cluster.call(kube::delete_request(kube::resources::kPods, "team", "train-1-1-0",
-                                          {.uid = pod["metadata"]["uid"]}));
+  world.cluster.delete_pod("train-1-1-0");
   world.cluster.settle(seconds{60});
   CHECK(world.cluster.get(kube::resources::kPods, "train-1-1-1").contains("metadata"));
   CHECK(world.reason("waits") == "WaitingForQuota");
@@ -212,9 +194,7 @@ TEST_CASE("queue: a lost worker's place needs no new quota, a worker more does",
   world.cluster.settle(seconds{60});
   CHECK(world.pods() == 2);
   CHECK(world.message("train").find("no quota for 1 worker in queue team-a") != std::string::npos);
-  const json lost = world.cluster.get(kube::resources::kPods, "train-1-1-1");
-  world.cluster.call(kube::delete_request(kube::resources::kPods, "team", "train-1-1-1",
-                                          {.uid = lost["metadata"]["uid"]}));
+  world.cluster.delete_pod("train-1-1-1");
   world.cluster.settle(seconds{60});
   CHECK(world.cluster.get(kube::resources::kPods, "train-1-1-2").contains("metadata"));
   CHECK(world.pods() == 2);
