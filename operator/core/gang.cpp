@@ -281,12 +281,13 @@ Waiting waiting_for(const Pass& pass) {
   return out;
 }
 
-// Also by pods that are gone: a place whose next pod is not its first had one.
+bool has_had_pod(const EligiblePod& place) { return !place.uid.empty() || place.n > 0; }
+
+// Also by pods that are gone.
 bool has_begun(const Pass& pass) {
   if (!pass.pods.current.empty()) return true;
   return pass.current_group != nullptr &&
-         std::ranges::any_of(pass.current_group->spec.pods,
-                             [](const auto& pod) { return !pod.uid.empty() || pod.n > 0; });
+         std::ranges::any_of(pass.current_group->spec.pods, has_had_pod);
 }
 
 namespace {

@@ -158,9 +158,8 @@ const Worker* find_refused(Pass& pass) {
 }  // namespace
 
 // What was free is not, or was never: whoever decides may not see why, so the node is avoided for a
-// while.
+// while. Also where the job has been changed since, and its nodes are the scheduler's business now.
 bool leaves_seats(Pass& pass) {
-  if (pass.seen.seating == nullptr) return false;
   const Worker* refused = find_refused(pass);
   if (refused == nullptr) return false;
   const PodView& pod = *refused->pod;
@@ -225,12 +224,20 @@ bool waits_for_seat(Pass& pass, int slot, int n) {
 
 namespace {
 
-// Of the attempt that is under way; null: there is none.
-const WorkerGroup* record_of(const Observed& seen) {
-  const bool has_record = seen.group != nullptr &&
-                          is_owned_by(seen.group->meta, seen.job->meta.uid) &&
-                          seen.group->spec.attempt == seen.job->status.attempt;
-  return has_record ? seen.group : nullptr;
+// Of that attempt; null: there is none, or the attempt has no pods yet, and gets another size if
+// its nodes are for another one.
+const WorkerGroup* record_of(const Observed& seen, std::int64_t attempt) {
+  const TrainingJob& job = *seen.job;
+  const bool has_record = seen.group != nullptr && is_owned_by(seen.group->meta, job.meta.uid) &&
+                          seen.group->spec.attempt == attempt;
+  if (!has_record) return nullptr;
+  const auto is_its = [&](const PodView* pod) {
+    const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
+    return is_owned_by(pod->meta, job.meta.uid) && identity && identity->attempt == attempt;
+  };
+  const bool has_pods = std::ranges::any_of(seen.group->spec.pods, has_had_pod) ||
+                        std::ranges::any_of(seen.pods, is_its);
+  return has_pods ? seen.group : nullptr;
 }
 
 // Those that have nodes, as far as the record goes.
@@ -250,12 +257,10 @@ std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* reco
 
 // Workers of the attempt before, as far as it was placed.
 int placed_before(const Observed& seen) {
-  const WorkerGroup* record = seen.group;
-  const bool is_its = record != nullptr && is_owned_by(record->meta, seen.job->meta.uid) &&
-                      record->spec.attempt == seen.job->status.placement.attempt;
+  const WorkerGroup* record = record_of(seen, seen.job->status.placement.attempt);
   std::set<int> slots;
-  for (const PlacedPod& pod : placed_pods(seen, is_its ? record : nullptr)) {
-    if (!is_its || pod.slot < record->spec.target_members) slots.insert(pod.slot);
+  for (const PlacedPod& pod : placed_pods(seen, record)) {
+    if (record == nullptr || pod.slot < record->spec.target_members) slots.insert(pod.slot);
   }
   return static_cast<int>(slots.size());
 }
@@ -282,7 +287,7 @@ std::vector<HeldSeat> held_seats(const Observed& seen) {
   const TrainingJobStatus& status = seen.job->status;
   const bool is_of_now = status.placement.attempt == status.attempt && status.attempt > 0;
   if (has_ended(*seen.job) || !is_of_now) return held;
-  const WorkerGroup* record = record_of(seen);
+  const WorkerGroup* record = record_of(seen, status.attempt);
   std::set<std::string> gone;
   if (record != nullptr) {
     for (const EligiblePod& pod : record->spec.pods) {
@@ -317,7 +322,7 @@ Staff staff_of(const Observed& seen, TimePoint now) {
     if (identity && identity->attempt == attempt) present.insert(identity->slot);
   }
   if (has_ended(job) || !has_been_placed(job)) return staff;
-  const WorkerGroup* record = record_of(seen);
+  const WorkerGroup* record = record_of(seen, attempt);
   staff.size = record != nullptr ? record->spec.target_members : job.spec.replicas;
   if (job.status.placement.attempt != attempt) {
     if (is_true(job.status, condition::kStalled)) return staff;  // nobody knows for how long

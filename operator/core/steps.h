@@ -102,6 +102,8 @@ struct Waiting {
 Waiting waiting_for(const Pass& pass);
 // The attempt has pods (or recorded ones), so that another size needs another attempt.
 bool has_begun(const Pass& pass);
+// A place whose next pod is not its first had one.
+bool has_had_pod(const api::EligiblePod& place);
 
 // The spec cannot work as it and the cluster stand: it says so, and is not tried.
 void stall(Pass& pass, const std::string& reason, const std::string& message);

@@ -172,6 +172,7 @@ void Nodes::blip_one(milliseconds time) {
   // A zombie: its kubelet is gone, its containers run on and have their network.
   const bool is_zombie = place_.engine.random().one_in(3);
   place_.api.count_fault(is_zombie ? "node zombie" : "node blip");
+  if (!is_zombie) place_.truth.unheard += time;
   place_.engine.trace(node.name + (is_zombie ? " has no kubelet for " : " is cut off for ") +
                       std::to_string(time.count()) + " ms");
   node.is_cut = true;
@@ -207,6 +208,7 @@ void Nodes::strand_one(milliseconds time) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   if (!is_reachable(node) || nodes_.size() >= kNodesMax) return;
   place_.api.count_fault("node stranded");
+  place_.truth.unheard += time;
   place_.engine.trace(node.name + " is stranded for " + std::to_string(time.count()) + " ms");
   node.is_cut = node.is_stranded = true;
   for (const auto& [uid, container] : node.containers) {

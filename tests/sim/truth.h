@@ -46,6 +46,9 @@ struct Truth {
   // How long operators may have seen nothing new, all together: those that were told to stand
   // still, or whose streams have frozen.
   std::chrono::milliseconds blind{0};
+  // … and launchers may have told nothing: those cut off from the API server, alone or with all of
+  // their node.
+  std::chrono::milliseconds unheard{0};
   std::string overstayed;  // a pod whose launcher knows of a newer attempt and goes on all the same
   // The operator may begin an attempt with the size that it saw before.
   bool is_resized(const std::string& job_uid, std::int64_t attempt) {

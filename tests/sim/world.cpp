@@ -184,8 +184,10 @@ void World::inject_node_faults() {
   every(knobs.cut_pair,
         [this] { training.cut_pair(engine.between(milliseconds{1'000}, milliseconds{120'000})); });
   every(knobs.blind_worker, [this] {
-    if (net.blind_one(engine.between(milliseconds{1'000}, milliseconds{90'000})))
-      api.count_fault("launcher without API");
+    const milliseconds time = engine.between(milliseconds{1'000}, milliseconds{90'000});
+    if (!net.blind_one(time)) return;
+    api.count_fault("launcher without API");
+    truth.unheard += time;
   });
   every(knobs.break_gpu,
         [this] { nodes.break_gpu(engine.between(milliseconds{10'000}, milliseconds{300'000})); });

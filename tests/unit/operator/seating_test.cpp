@@ -71,6 +71,23 @@ TEST_CASE("seating: another size before there are pods is placed anew", "[core][
   CHECK(world.job.status.attempt == 1);
 }
 
+// Seed 44143: the quota of the workers that it had just been given went to somebody else.
+TEST_CASE("seating: a gang that grows before there are pods holds nodes for its new size at once",
+          "[core][I44][I17]") {
+  World world(1);
+  world.seats = offer_of;
+  act_until(world, [&] { return world.job.status.placement.attempt > 0; });
+  for (const core::Action& action : world.plan().actions) {
+    if (!world.group) world.apply(action);
+  }
+  REQUIRE(world.group);
+  REQUIRE(world.pods.empty());
+  world.set_spec([](auto& spec) { spec.replicas = 3; });
+  act_until(world, [&] { return workers_of(world.job.status.placement) == 3; });
+  REQUIRE(world.group->spec.target_members == 1);
+  CHECK(core::staff_of(world.observed(), world.now).slots.size() == 3);
+}
+
 TEST_CASE("seating: a crash after any action leaves a gang that is placed once", "[core][I43]") {
   for (int crash = 0; crash < 16; ++crash) {
     World world(2);
@@ -132,6 +149,25 @@ TEST_CASE("seating: a pod that is not scheduled where it was to go moves the who
   world.is_kubelet_on = true;
   world.settle(seconds{60});
   CHECK(world.job.status.placement.nodes.front().name == "node-2");
+  CHECK(world.condition("Running") == "True");
+}
+
+// Seed 30753: with a capacity other than Never the scheduler decides.
+TEST_CASE("seating: pods for a node that was decided on leave it after nobody decides any more",
+          "[core][I43]") {
+  World world(2);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  world.settle();
+  REQUIRE(world.pods.size() == 2);
+  world.seats = nullptr;
+  world.pod(1).unschedulable_message = "0/2 nodes are available";
+  world.pod(1).meta.creation_time = world.now;
+  world.settle(seconds{11});
+  CHECK(world.job.status.attempt == 2);
+  world.finish_terminating();
+  world.is_kubelet_on = true;
+  world.settle(seconds{60});
   CHECK(world.condition("Running") == "True");
 }
 
