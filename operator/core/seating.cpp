@@ -337,7 +337,9 @@ Staff staff_of(const Observed& seen, TimePoint now) {
   for (const HeldSeat& seat : held_seats(seen)) held.insert(seat.pod);
   for (const PlacedPod& placed : placed_pods(seen, record)) {
     const std::string name = pod_name(job, attempt, placed.slot, placed.n);
-    if (placed.slot < staff.size && held.contains(name)) staff.slots.insert(placed.slot);
+    // Without a record nobody knows who was lost: all are to be made, or an attempt follows.
+    const bool counts = record == nullptr || held.contains(name);
+    if (placed.slot < staff.size && counts) staff.slots.insert(placed.slot);
   }
   if (record == nullptr) return staff;
   for (const EligiblePod& pod : record->spec.pods) {

@@ -88,6 +88,18 @@ TEST_CASE("seating: a gang that grows before there are pods holds nodes for its 
   CHECK(core::staff_of(world.observed(), world.now).slots.size() == 3);
 }
 
+// Seed 55241: it was given to another one, and kept by the operator that came next.
+TEST_CASE("seating: a gang that has lost its record and its pods keeps its quota", "[core][I44]") {
+  World world(2);
+  world.seats = offer_of;
+  world.settle(seconds{60});
+  REQUIRE(world.condition("Running") == "True");
+  world.group.reset();
+  world.fail(0, 1);
+  world.fail(1, 1);
+  CHECK(core::staff_of(world.observed(), world.now).slots.size() == 2);
+}
+
 TEST_CASE("seating: a crash after any action leaves a gang that is placed once", "[core][I43]") {
   for (int crash = 0; crash < 16; ++crash) {
     World world(2);
