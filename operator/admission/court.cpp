@@ -72,7 +72,7 @@ void Court::reserve(const Gang& gang, const std::set<std::string>& hosts) {
 bool Court::may_reclaim(const Gang& gang, const Tenant& tenant, const Quotas& quotas) const {
   const Queue* own = quotas.find(gang.queue);
   const bool may_take = own != nullptr && own->reclaim != Reclaim::kNever &&
-                        gang.charged_units > 0 && tenant.queue != gang.queue;
+                        charged_units(gang, gang.ask.units) > 0 && tenant.queue != gang.queue;
   if (!may_take) return false;
   if (own->reclaim == Reclaim::kLowerPriority && tenant.priority >= gang.priority) return false;
   const placement::Resources wanted = charge_of(gang);

@@ -17,8 +17,10 @@
 namespace pawl::admission {
 
 struct Gang {
-  std::string id;             // "namespace/name" of its job
-  bool is_underway = false;   // has begun, and waits for members: before all others
+  std::string id;  // "namespace/name" of its job
+  // Has begun, and waits for members that it lacks: before all others; for those that it can do
+  // without: after all others.
+  bool is_underway = false, is_growth = false;
   std::int64_t priority = 0;  // the higher go first
   bool preempts = true;       // who has a lower one may have to leave for it
   bool is_refused = false;    // again and again where it was placed: nobody leaves for it
@@ -26,12 +28,13 @@ struct Gang {
   std::optional<TimePoint> waits_since;         // for this room; nothing: it can do without
   std::optional<std::chrono::seconds> run_max;  // it will have ended after that
   placement::Shape shape;
-  placement::Ask ask;               // without `beside`
+  placement::Ask ask;               // without `beside`; the least that it can do with
+  int more_units = 0;               // beyond those: as many as there is room and quota for
   std::vector<std::string> beside;  // machines of its members that stay
   // Machines that count only where nothing else holds it, in the order in which they failed.
   std::vector<std::string> avoided;
-  std::string queue;      // "": of none
-  int charged_units = 0;  // of its units, those that count for the quota of its queue
+  std::string queue;   // "": of none
+  int kept_units = 0;  // members that need no quota of it: it has that
   // From an attempt before: it goes before the others of its queue, which wait for what it has.
   bool keeps_quota = false;
 };
@@ -40,8 +43,11 @@ struct Gang {
 bool is_same_wish(const Gang& one, const Gang& other);
 // In the topology as it is now.
 placement::Ask ask_of(placement::Ledger& ledger, const Gang& gang);
-// What it takes of the quota of its queue.
+int charged_units(const Gang& gang, int units);
+// What it takes of the quota of its queue with so many units, with the least of them.
+placement::Resources charge_of(const Gang& gang, int units);
 placement::Resources charge_of(const Gang& gang);
+int units_of(const placement::Placement& placement);
 
 struct Verdict {
   std::string id;

@@ -21,9 +21,12 @@ bool Line::Before::operator()(const Waiting* one, const Waiting* other) const {
 // ---- who is in it
 
 Line::Lane& Line::lane_of(const Gang& gang) {
-  const std::pair key{gang.is_underway, gang.is_underway ? "" : gang.queue};
+  const Part part = gang.is_underway ? Part::kUnderway
+                    : gang.is_growth ? Part::kGrowth
+                                     : Part::kWaiting;
+  const std::pair key{part, part == Part::kWaiting ? gang.queue : ""};
   Lane& lane = lanes_[key];
-  lane.is_underway = key.first;
+  lane.part = part;
   lane.queue = key.second;
   return lane;
 }
@@ -37,7 +40,7 @@ void Line::join(Gang gang) {
                   .shape = gang.shape,
                   .required_depth = gang.ask.required_depth,
                   .units = gang.ask.units,
-                  .charged_units = gang.charged_units,
+                  .kept_units = gang.kept_units,
                   .is_limited = gang.run_max.has_value(),
                   .preempts = gang.preempts,
                   .is_refused = gang.is_refused,
@@ -83,7 +86,7 @@ void Line::take_out(const std::string& id) {
     if (--group.room->second.groups == 0) rooms_.erase(group.room);
     lane.groups.erase(waiting.group);
   }
-  if (lane.order.empty()) lanes_.erase({lane.is_underway, std::string{lane.queue}});
+  if (lane.order.empty()) lanes_.erase({lane.part, std::string{lane.queue}});
   waiting_.erase(found);
 }
 
@@ -92,8 +95,14 @@ const Gang* Line::find(const std::string& id) const {
   return found == waiting_.end() ? nullptr : &found->second.gang;
 }
 
+// Of those that are of no queue's lane.
+std::size_t Line::size_of(Part part) const {
+  const auto found = lanes_.find({part, ""});
+  return found == lanes_.end() ? 0 : found->second.order.size();
+}
+
 std::size_t Line::waiting_in(const std::string& queue) const {
-  const auto found = lanes_.find({false, queue});
+  const auto found = lanes_.find({Part::kWaiting, queue});
   return found == lanes_.end() ? 0 : found->second.order.size();
 }
 
@@ -157,7 +166,7 @@ std::vector<const Gang*> Line::askers(const Quotas& quotas) const {
   std::vector<Order> firsts;  // by lane, of each kind
   for (const auto& [key, lane] : lanes_) {
     const Queue* queue = quotas.find(lane.queue);
-    if (lane.is_underway || (queue == nullptr && !lane.queue.empty())) continue;
+    if (lane.part != Part::kWaiting || (queue == nullptr && !lane.queue.empty())) continue;
     Order& order = firsts.emplace_back();
     if (queue != nullptr && queue->is_fifo) {
       order.insert(*lane.order.begin());
@@ -213,13 +222,16 @@ std::vector<Verdict> Line::pass(const Stock& stock, bool is_freed, TimePoint now
   for (const Verdict& verdict : verdicts) {
     if (verdict.placement) leave(verdict.id);
   }
-  const auto underway = lanes_.find({true, ""});
-  const std::size_t first = underway == lanes_.end() ? 0 : underway->second.order.size();
+  const std::size_t underway = size_of(Part::kUnderway);
+  const std::size_t others = waiting_.size() - size_of(Part::kGrowth);
   for (Verdict& verdict : verdicts) {
     if (verdict.placement) continue;
     Waiting& waiting = waiting_.at(verdict.id);
     const std::size_t rank = waiting.lane->order.order_of_key(&waiting);
-    verdict.ahead = static_cast<int>(rank + (waiting.lane->is_underway ? 0 : first));
+    const Part part = waiting.lane->part;
+    verdict.ahead = static_cast<int>(rank + (part == Part::kUnderway  ? 0
+                                             : part == Part::kWaiting ? underway
+                                                                      : others));
     waiting.group->second.fresh.erase(&waiting);
   }
   return verdicts;

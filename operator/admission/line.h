@@ -76,7 +76,7 @@ class Line {
   struct Kind {
     std::string queue;
     placement::Shape shape;
-    int required_depth = 0, units = 0, charged_units = 0;
+    int required_depth = 0, units = 0, kept_units = 0;
     bool is_limited = false;  // says for how long it runs
     bool preempts = true, is_refused = false;
     std::string apart;  // its id, where it is a kind of its own
@@ -92,9 +92,10 @@ class Line {
     std::map<Places, Room>::iterator room;
   };
   using Groups = std::map<Kind, Group>;
-  struct Lane {  // of a queue, or those underway
-    bool is_underway = false;
-    std::string queue;
+  enum class Part { kUnderway, kWaiting, kGrowth };  // in the order in which they go
+  struct Lane {
+    Part part = Part::kWaiting;
+    std::string queue;  // of those that wait
     Groups groups;
     Ranked order;
     // Of the last round: for whom quota was kept, and who held up those behind it. When one of them
@@ -109,6 +110,7 @@ class Line {
   class Walk;
 
   Lane& lane_of(const Gang& gang);
+  std::size_t size_of(Part part) const;
   void take_out(const std::string& id);
   void note_kept(const std::string& id, std::set<std::string> hosts);
   void note_patient(TimePoint now);
@@ -116,7 +118,7 @@ class Line {
 
   const Patience patience_;
   std::map<std::string, Waiting> waiting_;  // by id
-  std::map<std::pair<bool, std::string>, Lane> lanes_;
+  std::map<std::pair<Part, std::string>, Lane> lanes_;
   std::map<Places, Room> rooms_;                            // of all groups
   std::set<std::pair<TimePoint, std::string>> patient_at_;  // who is not yet, by when it will be
   // Hosts that were kept when their gangs were last passed by, by their ids. What is kept no longer

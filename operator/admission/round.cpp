@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -17,13 +18,25 @@ placement::Room without(placement::Ledger& ledger, placement::Room room,
   return room;
 }
 
+// The most that it could get at once.
+int most_units(const placement::Topology& topology, const placement::Room& room,
+               const placement::Ask& ask) {
+  if (ask.beside.empty()) return placement::largest(topology, room, ask.required_depth).units;
+  const placement::Domain& domain =
+      placement::domain_of(topology, ask.required_depth, ask.beside.front());
+  return std::accumulate(room.units.begin() + domain.first_host,
+                         room.units.begin() + domain.end_host, 0);
+}
+
 // Machines that are only to be avoided count as full, as long as there is room without them: all of
 // them, else all but the first, else the last few, as the preferences of the pods say it to a
 // scheduler (common/api/pod_scheduling.h).
 std::optional<placement::Placement> place(placement::Ledger& ledger, const placement::Room& room,
-                                          const Gang& gang) {
+                                          const Gang& gang, int more) {
   const placement::Topology& topology = ledger.topology();
-  const placement::Ask ask = ask_of(ledger, gang);
+  placement::Ask ask = ask_of(ledger, gang);
+  if (more > 0)
+    ask.units = std::clamp(most_units(topology, room, ask), ask.units, ask.units + more);
   const std::span<const std::string> avoided = gang.avoided;
   for (std::size_t count = avoided.size(); count > 0;) {
     const placement::Room others = without(ledger, room, avoided.last(count));
@@ -49,21 +62,32 @@ placement::Ask ask_of(placement::Ledger& ledger, const Gang& gang) {
 
 bool is_same_wish(const Gang& one, const Gang& other) {
   const auto wish = [](const Gang& gang) {
-    return std::tie(gang.is_underway, gang.priority, gang.preempts, gang.is_refused, gang.since,
-                    gang.shape, gang.ask.units, gang.ask.required_depth, gang.queue,
-                    gang.charged_units, gang.avoided);
+    return std::tie(gang.is_underway, gang.is_growth, gang.priority, gang.preempts, gang.is_refused,
+                    gang.since, gang.shape, gang.ask.units, gang.ask.required_depth,
+                    gang.more_units, gang.queue, gang.kept_units, gang.avoided);
   };
   return wish(one) == wish(other);
 }
 
-placement::Resources charge_of(const Gang& gang) {
-  return placement::times(gang.shape.requests, gang.charged_units);
+int charged_units(const Gang& gang, int units) { return std::max(units - gang.kept_units, 0); }
+
+placement::Resources charge_of(const Gang& gang, int units) {
+  return placement::times(gang.shape.requests, charged_units(gang, units));
+}
+
+placement::Resources charge_of(const Gang& gang) { return charge_of(gang, gang.ask.units); }
+
+int units_of(const placement::Placement& placement) {
+  int units = 0;
+  for (const placement::Share& share : placement.shares) units += share.units;
+  return units;
 }
 
 // ---- who fits
 
-std::optional<placement::Placement> Round::place_in(const placement::Room& room, const Gang& gang) {
-  auto placed = place(ledger_, room, gang);
+std::optional<placement::Placement> Round::place_in(const placement::Room& room, const Gang& gang,
+                                                    int more) {
+  auto placed = place(ledger_, room, gang, more);
   if (placed) {
     book_(gang, *placed);
     ++changes_;
@@ -71,9 +95,9 @@ std::optional<placement::Placement> Round::place_in(const placement::Room& room,
   return placed;
 }
 
-Round::Try Round::try_place(const Gang& gang, Counted& counted) {
+Round::Try Round::try_place(const Gang& gang, int more, Counted& counted) {
   if (kept_for(gang) != nullptr) {
-    Try result{.placement = place_in(without_kept(gang), gang)};
+    Try result{.placement = place_in(without_kept(gang), gang, more)};
     if (result.placement) release(gang);
     return result;
   }
@@ -81,18 +105,19 @@ Round::Try Round::try_place(const Gang& gang, Counted& counted) {
   const std::size_t level = level_of(gang);
   Try result;
   if (level == kAll) {
-    result.placement = place_in(ledger_.room(gang.shape), gang);
+    result.placement = place_in(ledger_.room(gang.shape), gang, more);
   } else if (may_fit(gang, counted, level)) {
-    result.placement = place_in(without_kept(gang), gang);
+    result.placement = place_in(without_kept(gang), gang, more);
   }
   // Others may run for a shorter time, and use more of what is kept.
   result.is_hopeless = !result.placement && (level == kAll || !gang.run_max);
   return result;
 }
 
-// Beside others it may be near them that there is no room.
+// Beside others it may be near them that there is no room; and labels may have changed since they
+// came, so that they are in no such domain.
 bool Round::may_fit(const Gang& gang, Counted& counted, std::size_t level) {
-  if (!gang.beside.empty()) return true;
+  if (!gang.beside.empty() && gang.ask.required_depth > 0) return true;
   Most& most = counted[level];
   if (gang.ask.units <= most.units && most.changes != changes_) {
     const placement::Room& room = level == kAll ? ledger_.room(gang.shape) : without_kept(gang);

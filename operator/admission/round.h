@@ -37,7 +37,8 @@ class Round {
     std::optional<placement::Placement> placement;  // booked
     bool is_hopeless = false;                       // nor will others get it that ask for as much
   };
-  Try try_place(const Gang& gang, Counted& counted);
+  // With as many units of `more` as there is room for.
+  Try try_place(const Gang& gang, int more, Counted& counted);
   bool may_fit(const Gang& gang, Counted& counted) { return may_fit(gang, counted, kAll); }
 
   // Others make room for it on these hosts: from the beginning nobody else may use them.
@@ -64,7 +65,8 @@ class Round {
   bool may_use(const Gang& gang, const Kept& kept) const;
   std::size_t level_of(const Gang& gang) const;
   const placement::Room& without_kept(const Gang& gang);
-  std::optional<placement::Placement> place_in(const placement::Room& room, const Gang& gang);
+  std::optional<placement::Placement> place_in(const placement::Room& room, const Gang& gang,
+                                               int more);
 
   placement::Ledger& ledger_;
   const Patience& patience_;

@@ -1,6 +1,7 @@
 #include "operator/admission/walk.h"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 #include <utility>
 
@@ -13,10 +14,10 @@ Line::Walk::Walk(Line& line, Round& round, Quotas& quotas, bool is_freed)
 }
 
 Line::Walk::Track Line::Walk::track_of(Lane& lane) {
-  const Queue* queue = lane.is_underway ? nullptr : quotas_.find(lane.queue);
+  const Queue* queue = quotas_.find(lane.queue);
   Track track{.lane = &lane, .is_fifo = queue != nullptr && queue->is_fifo};
   // Nobody gets anything of a queue that is gone: whoever names it has to be told.
-  const bool is_gone = !lane.is_underway && !lane.queue.empty() && queue == nullptr;
+  const bool is_gone = !lane.queue.empty() && queue == nullptr;
   track.head = lane.order.begin();
   tries_ += track.is_fifo ? 1 : 0;
   track.kinds.reserve(lane.groups.size());
@@ -40,7 +41,7 @@ void Line::Walk::run() {
 // Of a kind that can never begin none is.
 void Line::Walk::choose_claimant(Track& track) {
   const std::string& queue = track.lane->queue;
-  if (track.lane->is_underway || quotas_.find(queue) == nullptr) return;
+  if (quotas_.find(queue) == nullptr) return;
   // Who makes room makes it for these alone: their quota is kept, too, whoever lends it.
   for (const auto& [id, hosts] : line_.awaited_) {
     const Waiting& waiting = line_.waiting_.at(id);
@@ -98,7 +99,7 @@ void Line::Walk::refresh(Track& track) {
   }
   track.candidate.reset();
   if (first.waiting == nullptr) return;
-  const bool is_asked = !track.lane->is_underway && !quotas_.queues().empty();
+  const bool is_asked = track.lane->part == Part::kWaiting && !quotas_.queues().empty();
   if (is_asked) {
     first.borrows = quotas_.borrows(track.lane->queue, charge_of(first.waiting->gang));
     first.share = quotas_.share(track.lane->queue);
@@ -108,7 +109,7 @@ void Line::Walk::refresh(Track& track) {
 
 bool Line::Walk::precedes(const Candidate& one, const Candidate& other) {
   const auto key = [](const Candidate& candidate) {
-    return std::tuple{!candidate.waiting->gang.is_underway, candidate.borrows, candidate.share};
+    return std::tuple{candidate.waiting->lane->part, candidate.borrows, candidate.share};
   };
   const auto a = key(one), b = key(other);
   return a < b || (a == b && Before{}(one.waiting, other.waiting));
@@ -148,30 +149,41 @@ void Line::Walk::visit_head(Track& track, Waiting& waiting) {
 }
 
 std::optional<Shortage> Line::Walk::shortage_of(const Track& track, const Gang& gang) const {
+  return shortage_of(track, gang, gang.ask.units);
+}
+
+std::optional<Shortage> Line::Walk::shortage_of(const Track& track, const Gang& gang,
+                                                int units) const {
   if (quotas_.find(gang.queue) == nullptr) return std::nullopt;
   // Of those for whom something is kept nobody waits for what is kept for another: two that both
   // have to borrow would wait for each other for ever.
   const bool has_claim =
       (track.claimant != nullptr && &gang == &track.claimant->gang) ||
       std::ranges::any_of(track.awaited, [&](const Waiting* one) { return &one->gang == &gang; });
-  if (has_claim) return quotas_.shortage(gang.queue, charge_of(gang), Quotas::Claims::kNone);
+  const placement::Resources charge = charge_of(gang, units);
+  if (has_claim) return quotas_.shortage(gang.queue, charge, Quotas::Claims::kNone);
   // Who is underway goes before whoever waits in its queue.
   const bool is_before_claim =
-      track.lane->is_underway || (track.claimant != nullptr && !track.is_claim_set) ||
+      track.lane->part == Part::kUnderway || (track.claimant != nullptr && !track.is_claim_set) ||
       (!track.awaited.empty() && std::ranges::all_of(track.awaited, [&](const Waiting* one) {
         return Line::precedes(gang, one->gang);
       }));
-  return quotas_.shortage(gang.queue, charge_of(gang),
+  return quotas_.shortage(gang.queue, charge,
                           is_before_claim ? Quotas::Claims::kOfOthers : Quotas::Claims::kAll);
 }
 
 Round::Try Line::Walk::try_place(Track& track, Waiting& waiting) {
   const Gang& gang = waiting.gang;
   if (shortage_of(track, gang)) return {.is_hopeless = true};
-  Round::Try tried = round_.try_place(gang, waiting.group->second.room->second.counted);
+  int more = 0;
+  for (int half = std::bit_floor(static_cast<unsigned>(gang.more_units)); half > 0; half /= 2) {
+    if (more + half <= gang.more_units && !shortage_of(track, gang, gang.ask.units + more + half))
+      more += half;
+  }
+  Round::Try tried = round_.try_place(gang, more, waiting.group->second.room->second.counted);
   if (!tried.placement) return tried;
   placement::Resources all = quotas_.charged(gang.id);
-  placement::add(all, charge_of(gang));
+  placement::add(all, charge_of(gang, units_of(*tried.placement)));
   quotas_.charge(gang.id, gang.queue, std::move(all));
   if (&waiting == track.claimant) {
     quotas_.set_claim(gang.queue, {});

@@ -63,7 +63,9 @@ class Line::Walk {
   void visit_head(Track& track, Waiting& waiting);
   Round::Try try_place(Track& track, Waiting& waiting);
   bool keep(Track& track, Waiting& waiting);
+  // Of the least of it, and of so many units.
   std::optional<Shortage> shortage_of(const Track& track, const Gang& gang) const;
+  std::optional<Shortage> shortage_of(const Track& track, const Gang& gang, int units) const;
   Verdict verdict_of(const Track& track, const Waiting& waiting);
 
   Line& line_;

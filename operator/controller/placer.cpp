@@ -30,6 +30,21 @@ std::vector<api::PlacedPod> first_wanted(const std::vector<api::PlacedPod>& want
   return lost.empty() ? wanted : lost;
 }
 
+// Where its members are, or are to be.
+std::vector<std::string> nodes_of(const core::Observed& seen) {
+  std::set<std::string> nodes, known;
+  for (const api::PodView* pod : seen.pods) {
+    const bool is_bound = !pod->node.empty();
+    if (is_bound || core::is_terminating(*pod)) known.insert(pod->meta.name);
+    if (is_bound && !core::is_terminal(*pod) && !core::is_terminating(*pod))
+      nodes.insert(pod->node);
+  }
+  for (const core::HeldSeat& seat : core::held_seats(seen)) {
+    if (!known.contains(seat.pod)) nodes.insert(seat.node);
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
 }  // namespace
 
 Placer::Placer(const placement::Levels& levels, admission::Patience patience,
@@ -166,25 +181,15 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
-           .is_anew = !keeps || std::cmp_less(charged.size(), job.spec.replicas)};
+           .is_elastic = plan.members_least < job.spec.replicas,
+           .is_anew = !keeps || std::cmp_less(charged.size(), plan.members_least)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();
-  if (gang && !gang->is_underway && !asked.is_anew) {
-    gang->charged_units = 0;
-    gang->keeps_quota = !gang->queue.empty();
-  }
-  if (gang && gang->is_underway) {
-    gang->ask.units = static_cast<int>(asked.wanted.size());
-    const auto held = held_.find(key);
-    gang->charged_units =
-        static_cast<int>(std::ranges::count_if(asked.wanted, [&](const auto& pod) {
-          return held == held_.end() || !held->second.charged.contains(pod.slot);
-        }));
-    for (const api::PodView* pod : seen.pods) {
-      if (!pod->node.empty() && !core::is_terminal(*pod) && !core::is_terminating(*pod))
-        gang->beside.push_back(pod->node);
-    }
+  if (gang && asked.wanted.empty()) {
+    want_all(plan, static_cast<int>(asked.is_anew ? 0 : charged.size()), *gang);
+  } else if (gang) {
+    want_more(seen, asked, charged, *gang);
   }
   if (gang) {
     const admission::Gang* known = line_.find(gang->id);
@@ -196,6 +201,31 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
     asked.answer = Answer{{.defect = gang.error().message}};
     answered_.push_back(key);
   }
+}
+
+// `kept`: workers that it has quota for.
+void Placer::want_all(const core::Plan& plan, int kept, admission::Gang& gang) {
+  const int all = gang.ask.units;
+  gang.kept_units = std::min(kept, all);
+  gang.keeps_quota = kept > 0 && !gang.queue.empty();
+  // What it had was enough: it need not wait for all of it, though it may be given more.
+  const bool goes_on = kept >= plan.members_least && plan.members_least < all;
+  gang.ask.units = goes_on ? std::min({kept, all, plan.seats_least}) : plan.seats_least;
+  gang.more_units = plan.members_least < all ? all - gang.ask.units : 0;
+}
+
+// Who can do without them takes of them what there is, and of new ones what nobody else waits for.
+void Placer::want_more(const core::Observed& seen, const Asked& asked, const std::set<int>& charged,
+                       admission::Gang& gang) {
+  const int all = static_cast<int>(asked.wanted.size());
+  gang.kept_units = static_cast<int>(std::ranges::count_if(
+      asked.wanted, [&](const auto& pod) { return charged.contains(pod.slot); }));
+  gang.ask.units = asked.is_elastic ? 1 : all;
+  gang.more_units = all - gang.ask.units;
+  gang.is_growth = asked.is_elastic && gang.kept_units == 0;
+  gang.is_underway = !gang.is_growth;
+  if (gang.is_growth) gang.waits_since.reset();
+  gang.beside = nodes_of(seen);
 }
 
 void Placer::leave(const JobKey& key) {
@@ -234,9 +264,10 @@ std::optional<Placer::Answer> Placer::take_answer(const JobKey& key, const api::
 void Placer::book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now) {
   const JobKey key = key_of(gang.id);
   Asked& asked = asked_.at(key);
+  const int units = admission::units_of(placed);
   std::vector<api::PlacedPod> pods = asked.wanted;
-  for (int slot = 0; asked.wanted.empty() && slot < gang.ask.units; ++slot)
-    pods.push_back({slot, 0, ""});
+  for (int slot = 0; asked.wanted.empty() && slot < units; ++slot) pods.push_back({slot, 0, ""});
+  pods.resize(static_cast<std::size_t>(units));
   auto next = pods.begin();
   for (const placement::Share& share : placed.shares) {
     for (int i = 0; i < share.units; ++i, ++next) next->node = ledger_.topology().host(share.host);
@@ -257,7 +288,7 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   asked.answer = Answer{};
   preemptor_.want();  // who was asked before it may have something else by now
   if (asked.wanted.empty()) {
-    note_booked(gang, now);
+    note_booked(gang, units, now);
     asked.answer->seating.offer = status_of(placed, asked.attempt);
   } else {
     asked.answer->seating.later = std::move(pods);
@@ -281,7 +312,7 @@ void Placer::give_room(TimePoint now, std::vector<JobKey>& keys) {
     const JobKey key = key_of(verdict.id);
     keys.push_back(key);
     Asked& asked = asked_.at(key);
-    if (!verdict.placement) asked.answer = refusal(verdict, asked.replicas, now);
+    if (!verdict.placement) asked.answer = refusal(verdict, asked, now);
   }
 }
 

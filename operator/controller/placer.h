@@ -86,6 +86,7 @@ class Placer {
     std::int64_t attempt = 0, generation = 0;
     int replicas = 0;
     std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
+    bool is_elastic = false;                  // it may be smaller than that
     bool is_anew = false;                     // with quota for all of it: it keeps none
     std::optional<Answer> answer = std::nullopt;
     std::vector<std::string> offered = {};  // pods that the answer has nodes for
@@ -93,8 +94,11 @@ class Placer {
   void promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held);
   void learn(const api::TrainingJob& job, Held& held) const;  // requests and priority
   void note_occupant(const JobKey& key, const core::Observed& seen, const Held& held);
+  static void want_all(const core::Plan& plan, int kept, admission::Gang& gang);
+  static void want_more(const core::Observed& seen, const Asked& asked,
+                        const std::set<int>& charged, admission::Gang& gang);
   void give_room(TimePoint now, std::vector<JobKey>& keys);
-  void note_booked(const admission::Gang& gang, TimePoint now);
+  void note_booked(const admission::Gang& gang, int units, TimePoint now);
   void let_go(const JobKey& key);
   std::optional<TimePoint> charge(const JobKey& key, const core::Observed& seen, Held& held,
                                   TimePoint now);
@@ -109,7 +113,7 @@ class Placer {
   Status check_queue(const api::TrainingJob& job) const;
   void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
   std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
-  Answer refusal(const admission::Verdict& verdict, int replicas, TimePoint now);
+  Answer refusal(const admission::Verdict& verdict, const Asked& asked, TimePoint now);
   std::string kept_text(const admission::Reservation& kept, int units, TimePoint now);
   std::string nearness(const admission::Gang& gang);
   std::string leaving_text(const std::string& id) const;

@@ -114,8 +114,7 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
       .run_max = run_max(job, now),
       .shape = {placement::requests_of(pod), placement::Demands::of(member_of(pod, "spec"))},
       .ask = {.units = job.spec.replicas, .required_depth = depth.value_or(0)},
-      .queue = queue_name(job),
-      .charged_units = job.spec.replicas};
+      .queue = queue_name(job)};
   for (const api::ExcludedNode& node : job.status.excluded_nodes) {
     const bool is_over = node.until && node.cause != api::kCauseInterrupted && now >= *node.until;
     if (api::is_only_avoided(node) && !is_over) gang.avoided.push_back(node.name);

@@ -58,10 +58,10 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
 }
 
 // Its view says nothing of it yet.
-void Placer::note_booked(const admission::Gang& gang, TimePoint now) {
+void Placer::note_booked(const admission::Gang& gang, int units, TimePoint now) {
   preemptor_.note(gang.id, Occupant{.priority = gang.priority,
                                     .queue = gang.queue,
-                                    .devices = devices_of(gang.shape.requests, gang.ask.units),
+                                    .devices = devices_of(gang.shape.requests, units),
                                     .placed_at = now,
                                     .saved_at = now});
 }

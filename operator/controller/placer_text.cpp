@@ -62,10 +62,11 @@ std::string Placer::shortage_text(const admission::Gang& gang,
   const auto text = [&](std::int64_t quantity) {
     return quantity_text(lacking.resource, quantity);
   };
-  std::string sentence = "no quota for " + counted(gang.charged_units, "worker") + " in queue " +
-                         gang.queue + ": " + lacking.resource + " " + text(lacking.needed) +
-                         " is needed, " + text(lacking.available) + " can be had (" +
-                         text(lacking.used) + " of " + text(lacking.nominal) + " used)";
+  std::string sentence =
+      "no quota for " + counted(admission::charged_units(gang, gang.ask.units), "worker") +
+      " in queue " + gang.queue + ": " + lacking.resource + " " + text(lacking.needed) +
+      " is needed, " + text(lacking.available) + " can be had (" + text(lacking.used) + " of " +
+      text(lacking.nominal) + " used)";
   if (lacking.is_for_ever)
     return sentence + ", and never more than the quotas allow: ask for less, or have them raised";
   if (verdict.ahead > 0) sentence += "; " + counted(verdict.ahead, "job") + " before it in line";
@@ -102,17 +103,18 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
   return text + "; it starts when pods end or nodes are added";
 }
 
-Placer::Answer Placer::refusal(const admission::Verdict& verdict, int replicas, TimePoint now) {
+Placer::Answer Placer::refusal(const admission::Verdict& verdict, const Asked& asked,
+                               TimePoint now) {
   const admission::Gang& gang = *line_.find(verdict.id);
   Answer answer{{.obstacle = obstacle(gang, verdict, now),
                  .lacks_quota = verdict.shortage.has_value(),
                  .keeps_quota = gang.keeps_quota},
                 verdict.ahead};
   const int depth = gang.ask.required_depth;
-  if (gang.is_underway && depth > 0 && !verdict.shortage) {
+  if (gang.is_underway && !asked.is_elastic && depth > 0 && !verdict.shortage) {
     const placement::Room room = line_.room_beside_kept(ledger_, gang);
     const auto most = placement::largest(ledger_.topology(), room, depth);
-    answer.seating.is_room_elsewhere = most.units >= replicas;
+    answer.seating.is_room_elsewhere = most.units >= asked.replicas;
   }
   return answer;
 }

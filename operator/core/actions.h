@@ -122,6 +122,8 @@ struct Plan {
   bool asks_for_seats = false;       // planned again with an answer, it goes on
   // For which pods, where the gang has begun; of one that has not all of it.
   std::vector<api::PlacedPod> seats_wanted = {};
+  // With how many workers it does, where no more can be had now, and ever.
+  int seats_least = 0, members_least = 0;
 };
 
 }  // namespace pawl::core

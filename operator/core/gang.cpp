@@ -114,8 +114,9 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
     if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
     // A gang that runs lets in those that are there, and one that may begin smaller does not wait
-    // for a pod that was refused.
-    const bool may_wait = pass.report != nullptr || (is_refused && spec.shortage_seconds > 0);
+    // for a pod that was refused, or has no node.
+    const bool is_short = is_refused || lacks_seat(pass, slot);
+    const bool may_wait = pass.report != nullptr || (is_short && spec.shortage_seconds > 0);
     if (pod == nullptr && may_wait) continue;
     if (pod == nullptr) return;
     if (!slot.uid.empty()) continue;
@@ -178,7 +179,7 @@ void note_running(Pass& pass) {
 
 void describe(Pass& pass) {
   note_running(pass);
-  if (static_cast<int>(pass.pods.current.size()) == pass.size()) {
+  if (static_cast<int>(pass.pods.current.size()) + pass.seats_lacking == pass.size()) {
     clear_condition(pass, condition::kStalled, "Created", "every pod could be created");
   }
   if (is_true(pass.next, condition::kStalled)) return;
@@ -215,7 +216,7 @@ bool needs_creation(const Pass& pass) {
 void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
   for (const EligiblePod& slot : spec.pods) {
     if (slot.slot >= spec.target_members || !slot.uid.empty()) continue;
-    if (pass.pods.at(slot.slot) != nullptr || waits_for_seat(pass, slot.slot, slot.n)) continue;
+    if (pass.pods.at(slot.slot) != nullptr || waits_for_seat(pass, slot)) continue;
     pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
   }
 }

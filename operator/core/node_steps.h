@@ -50,7 +50,7 @@ bool leaves_seats(Pass& pass);
 // True if the gang is to be placed anew as a whole, as it cannot get a lost member back.
 bool reunites(Pass& pass);
 // Of a pod that comes into a gang that has begun: its node, near the others, is not decided yet.
-bool waits_for_seat(Pass& pass, int slot, int n);
+bool waits_for_seat(Pass& pass, const api::EligiblePod& place);
 
 // straggler.cpp: slow workers. True if one was told to leave its node.
 bool moves_straggler(Pass& pass);

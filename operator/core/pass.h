@@ -36,6 +36,8 @@ struct Pass {
   bool is_new_attempt = false;  // its intent is written first; acting on it is the next pass's
   bool asks_for_seats = false;
   std::vector<api::PlacedPod> seats_wanted;  // without their nodes
+  int seats_least = 0;                       // as in the plan
+  int seats_lacking = 0;                     // pods that are not made for want of a node
   std::string seat_obstacle;                 // of a pod that is to come in
   bool lacks_quota = false;                  // is that why
   bool is_status_due = false;  // written before what this pass does, if it has changed at all

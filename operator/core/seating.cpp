@@ -34,8 +34,23 @@ bool is_left_to_scheduler(const Pass& pass) {
 
 bool has_seats(const Pass& pass) {
   const PlacementStatus& placement = pass.job.status.placement;
-  return placement.attempt == pass.job.status.attempt &&
-         workers_of(placement) == pass.job.spec.replicas;
+  const int workers = workers_of(placement);
+  return placement.attempt == pass.job.status.attempt && workers >= least_members(pass) &&
+         workers <= pass.job.spec.replicas;
+}
+
+// When a gang that may begin smaller has waited for all of it for long enough.
+TimePoint settles_at(const Pass& pass) {
+  const TimePoint since = pass.job.status.attempt_time.value_or(pass.now);
+  return since + std::chrono::seconds{pass.job.spec.elastic->shortage_seconds};
+}
+
+// With how many of its workers it would begin now.
+int seats_needed(Pass& pass) {
+  const int least = least_members(pass), all = pass.job.spec.replicas;
+  if (least == all || pass.now_exact >= settles_at(pass)) return least;
+  pass.wake(settles_at(pass));
+  return all;
 }
 
 // Nothing of it has run since it was started, or resumed.
@@ -71,6 +86,13 @@ void keep_workers(PlacementStatus& placement, int most) {
 
 }  // namespace
 
+int least_members(const Pass& pass) {
+  const TrainingJobSpec& spec = pass.job.spec;
+  const bool may_be_smaller =
+      spec.elastic && spec.elastic->on_shortage == OnShortage::kShrink && has_successors(pass);
+  return may_be_smaller ? std::min(spec.elastic->min_replicas, spec.replicas) : spec.replicas;
+}
+
 bool waits_in_line(const Pass& pass) {
   const TrainingJobStatus& status = pass.job.status;
   const bool has_nodes = status.placement.attempt == status.attempt;
@@ -97,6 +119,7 @@ bool waits_for_seats(Pass& pass) {
   }
   if (has_begun(pass) || !may_take_seats(pass)) return false;
   if (has_seats(pass) && !seating->is_void) return false;
+  pass.seats_least = seats_needed(pass);
   if (is_mutant(Mutant::kI43Unplaced)) return false;
   if (!has_buildable_template(pass)) return true;
   if (!seating->defect.empty()) {
@@ -112,8 +135,9 @@ bool waits_for_seats(Pass& pass) {
     pass.is_status_due = true;
     const std::string on = std::to_string(seating->offer->nodes.size()) +
                            (seating->offer->nodes.size() == 1 ? " node" : " nodes");
-    const std::string message =
-        "starting " + std::to_string(workers_of(*seating->offer)) + " workers on " + on;
+    const int workers = workers_of(*seating->offer), all = pass.job.spec.replicas;
+    const std::string of = workers < all ? " of " + std::to_string(all) : "";
+    const std::string message = "starting " + std::to_string(workers) + of + " workers on " + on;
     const Condition* running = find_condition(pass.next, condition::kRunning);
     if (is_in_line(running)) set_condition(pass, condition::kRunning, "False", "Starting", message);
     pass.say("Starting", message);
@@ -199,14 +223,20 @@ bool reunites(Pass& pass) {
   return true;
 }
 
-bool waits_for_seat(Pass& pass, int slot, int n) {
+// What the scheduler has begun it goes on with; of a defect of the template that no pod can be made
+// says why.
+bool lacks_seat(const Pass& pass, const EligiblePod& place) {
   const PlacementStatus& placement = pass.job.status.placement;
-  // What the scheduler has begun it goes on with.
   if (is_left_to_scheduler(pass) || placement.attempt != pass.job.status.attempt) return false;
-  if (!node_of(placement, placement.attempt, slot, n).empty()) return false;
-  if (is_mutant(Mutant::kI43Unplaced)) return false;
+  if (!pass.seen.seating->defect.empty() || is_mutant(Mutant::kI43Unplaced)) return false;
+  return node_of(placement, placement.attempt, place.slot, place.n).empty();
+}
+
+bool waits_for_seat(Pass& pass, const EligiblePod& place) {
+  if (!lacks_seat(pass, place)) return false;
+  const int slot = place.slot, n = place.n;
   const Seating& seating = *pass.seen.seating;
-  if (!seating.defect.empty()) return false;  // of the template: that it cannot be made says why
+  ++pass.seats_lacking;
   const auto offered = std::ranges::find_if(
       seating.later, [&](const PlacedPod& pod) { return pod.slot == slot && pod.n == n; });
   if (offered != seating.later.end()) {
@@ -217,6 +247,7 @@ bool waits_for_seat(Pass& pass, int slot, int n) {
     pass.lacks_quota = seating.lacks_quota;
   } else {
     pass.asks_for_seats = true;
+    pass.seats_least = least_members(pass);
     pass.seats_wanted.push_back({slot, n, ""});
   }
   return true;

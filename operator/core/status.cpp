@@ -230,6 +230,8 @@ Plan seal(Pass& pass) {
   out.wake_up = pass.wake_up;
   out.asks_for_seats = pass.asks_for_seats;
   out.seats_wanted = pass.seats_wanted;
+  out.seats_least = pass.seats_least;
+  if (pass.asks_for_seats) out.members_least = least_members(pass);
   return out;
 }
 

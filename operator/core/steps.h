@@ -102,6 +102,10 @@ struct Waiting {
 Waiting waiting_for(const Pass& pass);
 // The attempt has pods (or recorded ones), so that another size needs another attempt.
 bool has_begun(const Pass& pass);
+// With fewer it does not begin (spec.elastic.onShortage Shrink), nor go on.
+int least_members(const Pass& pass);
+// A pod that is not made because no node was found for it so far.
+bool lacks_seat(const Pass& pass, const api::EligiblePod& place);
 // A place whose next pod is not its first had one.
 bool has_had_pod(const api::EligiblePod& place);
 

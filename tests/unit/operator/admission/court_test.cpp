@@ -51,8 +51,7 @@ struct Grounds {
             .priority = priority,
             .shape = kSlot,
             .ask = {.units = units, .required_depth = depth},
-            .queue = queue,
-            .charged_units = units};
+            .queue = queue};
   }
   Court court() {
     std::vector<Tenant> list;

@@ -2,81 +2,15 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <map>
 
 #include "common/base/random.h"
-#include "operator/admission/line.h"
+#include "tests/unit/operator/admission/park.h"
 
 using namespace pawl;
+using namespace pawl::test;
 using admission::Gang;
-using admission::Line;
 using admission::Quota;
 using std::chrono::seconds;
-
-namespace {
-
-const placement::Shape kOne{{{"gpu", 1}}, {}};
-
-// Hosts of eight GPUs each; gangs of members of one.
-struct Park {
-  explicit Park(int hosts) {
-    for (int host = 0; host < hosts; ++host) {
-      ledger.set_host({.name = "host-" + std::to_string(10 + host),
-                       .allocatable = {{"gpu", 8}},
-                       .is_ready = true});
-    }
-  }
-  void set_queue(const std::string& name, Quota quota, int weight = 1, bool is_fifo = false) {
-    quotas.set(name, {{{"gpu", quota}}, weight, is_fifo});
-  }
-  Gang gang(const std::string& id, const std::string& queue, int units, int priority = 0) {
-    const TimePoint since =
-        asked.try_emplace(id, now + std::chrono::milliseconds{asked.size()}).first->second;
-    return {.id = id,
-            .priority = priority,
-            .since = since,
-            .waits_since = since,
-            .shape = kOne,
-            .ask = {.units = units},
-            .queue = queue,
-            .charged_units = units};
-  }
-  void join(const std::string& id, const std::string& queue, int units, int priority = 0) {
-    line.join(gang(id, queue, units, priority));
-  }
-  // Who is given room, in the order in which that happens.
-  std::string round(bool is_freed = true) {
-    std::string text;
-    last = line.round({ledger, quotas}, is_freed, now, [&](const Gang& gang, const auto& placed) {
-      for (const auto& share : placed.shares) {
-        const std::string& host = ledger.topology().host(share.host);
-        const std::string pod = gang.id + "/" + host;
-        ledger.promise(pod, {.host = host, .requests = {{"gpu", share.units}}, .owner = gang.id});
-        running[gang.id].push_back(pod);
-      }
-      text += (text.empty() ? "" : " ") + gang.id;
-    });
-    return text;
-  }
-  void end(const std::string& id) {
-    for (const std::string& pod : running[id]) ledger.withdraw(pod);
-    running.erase(id);
-    quotas.charge(id, "", {});
-  }
-  const admission::Verdict& verdict(const std::string& id) const {
-    return *std::ranges::find(last, id, &admission::Verdict::id);
-  }
-
-  TimePoint now{seconds{100'000}};
-  placement::Ledger ledger{{}};
-  admission::Quotas quotas;
-  Line line{{.wait_max = seconds{60}}};
-  std::map<std::string, TimePoint> asked;
-  std::map<std::string, std::vector<std::string>> running;
-  std::vector<admission::Verdict> last;
-};
-
-}  // namespace
 
 TEST_CASE("queues: the one with the smallest share by weight goes first", "[admission]") {
   Park park(1);
@@ -160,7 +94,7 @@ TEST_CASE("queues: who has its quota is not behind those that wait for it", "[ad
   park.set_queue("a", {.nominal = 8}, 1, GENERATE(false, true));
   park.join("a1", "a", 8, 10);
   Gang gang = park.gang("a2", "a", 4);
-  gang.charged_units = 0;
+  gang.kept_units = gang.ask.units;
   gang.keeps_quota = true;
   park.quotas.charge("a2", "a", {{"gpu", 4}});
   park.line.join(gang);
@@ -176,7 +110,7 @@ TEST_CASE("queues: who has its quota already keeps none from those behind it for
   for (const char* host : {"host-10", "host-11", "host-12"})
     park.ledger.promise(host, {.host = host, .requests = {{"gpu", host[6] == '0' ? 6 : 8}}});
   Gang gang = park.gang("keeper", "a", 4);
-  gang.charged_units = 0;
+  gang.kept_units = gang.ask.units;
   gang.keeps_quota = true;
   park.quotas.charge("keeper", "a", {{"gpu", 4}});
   park.line.join(gang);
@@ -284,11 +218,11 @@ TEST_CASE("queues: who lacks a member needs quota only for what it grows by", "[
   Gang gang = park.gang("a1", "a", 1);
   gang.is_underway = true;
   gang.beside = {"host-10"};
-  gang.charged_units = 0;
+  gang.kept_units = gang.ask.units;
   park.line.join(gang);
   CHECK(park.round() == "a1");
   CHECK(park.quotas.used("a", "gpu") == 4);
-  gang.charged_units = 1;
+  gang.kept_units = gang.ask.units - 1;
   park.line.join(gang);
   CHECK(park.round().empty());
   CHECK(park.verdict("a1").shortage);
