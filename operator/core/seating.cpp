@@ -119,7 +119,6 @@ bool waits_for_seats(Pass& pass) {
   }
   if (has_begun(pass) || !may_take_seats(pass)) return false;
   if (has_seats(pass) && !seating->is_void) return false;
-  pass.seats_least = seats_needed(pass);
   if (is_mutant(Mutant::kI43Unplaced)) return false;
   if (!has_buildable_template(pass)) return true;
   if (!seating->defect.empty()) {
@@ -127,6 +126,7 @@ bool waits_for_seats(Pass& pass) {
     stall(pass, "InvalidScheduling", seating->defect);
     return true;
   }
+  pass.seats_least = seats_needed(pass);
   // It stands there already: a write of it would be none, and nothing would follow.
   if (seating->offer && *seating->offer == pass.job.status.placement) return false;
   if (seating->offer) {

@@ -12,10 +12,7 @@ using std::chrono::seconds;
 namespace {
 
 World elastic(int replicas, int least) {
-  World world(replicas, api::RuntimeKind::kNative);
-  world.set_spec([&](api::TrainingJobSpec& spec) {
-    spec.elastic = api::Elastic{.min_replicas = least, .stabilization_seconds = 7};
-  });
+  World world = World::elastic(replicas, least);
   world.settle();
   world.report(10);
   world.settle();

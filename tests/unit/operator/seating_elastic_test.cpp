@@ -9,14 +9,6 @@ using std::chrono::seconds;
 
 namespace {
 
-World elastic(int replicas, int least) {
-  World world(replicas, api::RuntimeKind::kNative);
-  world.set_spec([&](api::TrainingJobSpec& spec) {
-    spec.elastic = api::Elastic{.min_replicas = least, .shortage_seconds = 60};
-  });
-  return world;
-}
-
 // Room for so many of its workers, and for none that comes later.
 core::Seating room_for(const core::Observed& seen, int workers) {
   const bool has_nodes = seen.job->status.placement.attempt == seen.job->status.attempt;
@@ -36,7 +28,7 @@ core::Plan asking(const World& world) {
 }  // namespace
 
 TEST_CASE("seating: a gang that may begin smaller asks for all of it first", "[core][I43][I35]") {
-  World world = elastic(4, 2);
+  World world = World::elastic(4, 2);
   world.seats = [](const core::Observed& seen) { return room_for(seen, 0); };
   world.settle();
   const core::Plan first = asking(world);
@@ -56,7 +48,7 @@ TEST_CASE("seating: it begins with those that have nodes, and the others come la
           "[core][I43][I35]") {
   for (int crash = 0; crash < 20; ++crash) {
     INFO("crash after " << crash << " actions");
-    World world = elastic(4, 2);
+    World world = World::elastic(4, 2);
     bool is_full = true;
     world.seats = [&](const core::Observed& seen) {
       return is_full ? room_for(seen, 3) : core::Seating{};
@@ -78,7 +70,7 @@ TEST_CASE("seating: it begins with those that have nodes, and the others come la
 }
 
 TEST_CASE("seating: fewer than the least are no gang", "[core][I43][I35]") {
-  World world = elastic(4, 2);
+  World world = World::elastic(4, 2);
   int workers = 3;
   world.seats = [&](const core::Observed& seen) { return room_for(seen, workers); };
   act_until(world, [&] { return world.job.status.placement.attempt > 0; });

@@ -8,6 +8,22 @@ using namespace pawl;
 using namespace pawl::test;
 using std::chrono::seconds;
 
+namespace {
+
+// Two workers, placed; the scheduler refuses the second one on its node.
+World refused_gang() {
+  World world(2);
+  world.seats = offer_of;
+  world.is_kubelet_on = false;
+  world.settle();
+  REQUIRE(world.pods.size() == 2);
+  world.pod(1).unschedulable_message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.";
+  world.pod(1).meta.creation_time = world.now;
+  return world;
+}
+
+}  // namespace
+
 TEST_CASE("seating: nodes are written before anything of the attempt is made", "[core][I43][A44]") {
   World world(3);
   world.seats = offer_of;
@@ -141,13 +157,7 @@ TEST_CASE("seating: nodes that cannot take the gang any more are left before the
 // A pod of somebody else's was faster, or the scheduler knows of something that we do not.
 TEST_CASE("seating: a pod that is not scheduled where it was to go moves the whole gang",
           "[core][I43]") {
-  World world(2);
-  world.seats = offer_of;
-  world.is_kubelet_on = false;
-  world.settle();
-  REQUIRE(world.pods.size() == 2);
-  world.pod(1).unschedulable_message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.";
-  world.pod(1).meta.creation_time = world.now;
+  World world = refused_gang();
   world.settle(seconds{9});
   CHECK(world.job.status.attempt == 1);
   world.settle(seconds{2});
@@ -167,14 +177,8 @@ TEST_CASE("seating: a pod that is not scheduled where it was to go moves the who
 // Seed 30753: with a capacity other than Never the scheduler decides.
 TEST_CASE("seating: pods for a node that was decided on leave it after nobody decides any more",
           "[core][I43]") {
-  World world(2);
-  world.seats = offer_of;
-  world.is_kubelet_on = false;
-  world.settle();
-  REQUIRE(world.pods.size() == 2);
+  World world = refused_gang();
   world.seats = nullptr;
-  world.pod(1).unschedulable_message = "0/2 nodes are available";
-  world.pod(1).meta.creation_time = world.now;
   world.settle(seconds{11});
   CHECK(world.job.status.attempt == 2);
   world.finish_terminating();

@@ -126,6 +126,15 @@ World::World(int replicas, RuntimeKind kind) {
   touch(job.meta);
 }
 
+World World::elastic(int replicas, int least) {
+  World world(replicas, RuntimeKind::kNative);
+  world.set_spec([&](TrainingJobSpec& spec) {
+    spec.elastic =
+        Elastic{.min_replicas = least, .stabilization_seconds = 7, .shortage_seconds = 60};
+  });
+  return world;
+}
+
 core::Observed World::observed() const {
   core::Observed seen;
   seen.job = &job;

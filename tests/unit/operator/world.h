@@ -21,6 +21,8 @@ class World {
  public:
   explicit World(int replicas = 2, api::RuntimeKind kind = api::RuntimeKind::kCustom);
   static World training(int replicas = 3);  // with the Native runtime, at step 10
+  // Not begun yet, nor may it be smaller than `least`.
+  static World elastic(int replicas, int least);
 
   api::TrainingJob job;
   std::optional<api::WorkerGroup> group;
