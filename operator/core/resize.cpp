@@ -48,12 +48,13 @@ bool is_needed_by_gang(Pass& pass, const PodView& pod) {
   return true;
 }
 
-// As one that ends the gang, which is judged by it.
+// As one that ends the gang, which is judged by it; a process that was killed is started again.
 bool is_named(const Pass& pass, const std::string& uid) {
   return pass.report != nullptr &&
          std::ranges::any_of(pass.report->failures, [&](const Failure& failure) {
+           const bool is_started_again = pass.group->spec.is_in_place && is_killed(failure);
            return failure.pod_uid == uid && failure.cause != cause::kVictim &&
-                  !is_silence(failure) && !is_outlived(pass, failure) &&
+                  !is_silence(failure) && !is_started_again && !is_outlived(pass, failure) &&
                   failure.attempt == pass.job.status.attempt;
          });
 }

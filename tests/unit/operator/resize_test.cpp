@@ -213,6 +213,28 @@ TEST_CASE("resize: a gang that has trained to the end waits for nobody more", "[
   CHECK(world.live_pods() == 0);
 }
 
+// Its launcher starts another one, so that no gang ends by it: a schedule stood still for ever.
+TEST_CASE("resize: whose process was killed frees a place that is no more", "[core][I34]") {
+  World world = World::training(3);
+  scale(world, 2);
+  world.settle();
+  REQUIRE(world.group->spec.is_in_place);
+  const api::PodView& pod = world.pod(2);
+  world.group->status.failures.push_back({.rank = 2,
+                                          .pod = pod.meta.name,
+                                          .pod_uid = pod.meta.uid,
+                                          .cause = "Signal",
+                                          .attempt = 1,
+                                          .generation = world.group->status.generation,
+                                          .time = world.now});
+  SECTION("it is let go") { world.fail(2, 86); }
+  SECTION("its pod is killed, too") { world.fail(2, 137); }
+  world.settle(seconds{60});
+  CHECK(world.group->spec.pods[2].uid.empty());
+  CHECK(world.group->spec.pods[2].n == 1);
+  CHECK(world.job.status.attempt == 1);
+}
+
 TEST_CASE("resize: a gang that cannot go on from memory begins again", "[core][I17]") {
   World world = World::training(2);
   SECTION("before its first generation") { world.group->status.generation = 0; }
