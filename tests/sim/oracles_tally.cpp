@@ -122,11 +122,10 @@ void Oracles::i39_time_is_accounted(const JobWrite& write) {
       !shrunken(before.lost_by_cause, after.lost_by_cause).empty())
     fail("I39", "an account of the time went back");
   // A step of the clock is time to the operator, and its view may be behind the record by so much.
-  // A gang whose steps are not known is productive until it tells of a loss: what it could tell of
-  // only after the operator had ended its attempt is counted twice, until the next sum.
-  const bool is_silent = write.after.spec.runtime_kind != api::RuntimeKind::kNative;
-  const milliseconds unheard = is_silent ? truth_.unheard : milliseconds{0};
-  const seconds late = seconds{30} + duration_cast<seconds>(truth_.blind + unheard);
+  // What launchers could tell of only after the operator had ended their attempt, and had accounted
+  // for all of its time, is counted twice until the next sum.
+  const seconds late =
+      seconds{30} + duration_cast<seconds>(truth_.blind) + duration_cast<seconds>(truth_.unheard);
   const auto& start = write.after.status.start_time;
   if (knobs_.clock_step > 0 || !start) return;
   const auto sum = seconds{after.productive_seconds + after.lost_seconds};
