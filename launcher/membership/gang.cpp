@@ -160,6 +160,8 @@ void Gang::propose(const NextStart& start) {
   next.lineage = extend_lineage(next.lineage, {next.attempt, next.generation, start.step},
                                 start.base, next.checkpoint ? next.checkpoint->step : 0);
   next_ = start;
+  const bool was_last = is_last_ && roster_.heard_members() < roster_.least_members();
+  is_last_ = was_last || (roster_.generation > 0 && roster_.has_to_end() && is_too_small());
   proposal_ = next;
   ctx_.note("commit_proposed",
             "generation " + std::to_string(next.generation) + " of " +

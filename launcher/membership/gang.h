@@ -89,6 +89,7 @@ class Gang {
 
   // gang_elastic.cpp
   bool is_enough() const;
+  bool is_too_small() const;
   bool may_go_on() const;
   bool may_begin_with(std::size_t members) const;
   bool has_had_its_time(const Joiner& joiner) const;
@@ -171,6 +172,7 @@ class Gang {
   std::string reform_why_;
   bool is_blameless_ = false;  // nobody is known to have failed
   bool has_left_out_ = false;  // since the gang was broken last
+  bool is_last_ = false;       // the generation that was proposed last only saves, and ends
   // Until when the generation after a change has to run.
   std::optional<SteadyPoint> reform_deadline_;
   // Since when no step was made: told with the first one of the new generation.

@@ -26,10 +26,13 @@ bool Gang::is_enough() const {
 
 // Who was to come in may be gone again, or its place, when others have been left out. A gang that
 // is to have more than it has goes on as it is meanwhile.
-bool Gang::may_go_on() const {
-  if (ctx_.record->spec.is_stopping || roster_.has_to_end()) return true;
+bool Gang::is_too_small() const {
   const std::size_t needed = std::min(roster_.least_members(), ctx_.record->status.members.size());
-  return roster_.heard_members() >= needed || is_mutant(Mutant::kI35GangTooSmall);
+  return roster_.heard_members() < needed && !is_mutant(Mutant::kI35GangTooSmall);
+}
+
+bool Gang::may_go_on() const {
+  return ctx_.record->spec.is_stopping || roster_.has_to_end() || !is_too_small();
 }
 
 // The first generation, after a time without those that cannot be had.

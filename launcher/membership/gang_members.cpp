@@ -164,9 +164,8 @@ void Gang::on_leaving(Joiner& joiner) {
 void Gang::end_without_leader(const Joiner& joiner) {
   if (!lives() || joiner.join.self != ctx_.id.self) return;
   const std::string why = "the processes of the leading launcher have ended";
-  const bool has_heirs =
-      ctx_.record->spec.has_successors && !roster_.has_trained_to_end() &&
-      roster_.count_members([this](const Joiner& one) { return roster_.may_lead(one); }) > 0;
+  const bool has_heirs = ctx_.record->spec.has_successors && !roster_.has_trained_to_end() &&
+                         roster_.has_others_to_lead();
   if (!has_heirs) return end(StopReason::kFailed, false, why);
   ctx_.note("lead_dropped", why, true);
   dissolve();
@@ -281,12 +280,16 @@ void Gang::fill_places() {
   }
 }
 
-// Nobody waits for them when all are to stop: those who are there save what they hold.
+// Nobody waits for them when all are to stop: those who are there save what they hold. A leader
+// that has to go waits for them where somebody else is there that may lead after it.
 void Gang::close_places() {
-  const auto closed = std::erase_if(roster_.members, [this](PeerId peer) {
+  const bool has_successors = !ctx_.record->spec.is_stopping && roster_.has_others_to_lead();
+  const auto& timings = ctx_.timings;
+  const auto wait = has_successors ? timings.successors_wait : timings.loss_told_wait;
+  const auto closed = std::erase_if(roster_.members, [&](PeerId peer) {
     const Joiner& joiner = roster_.joiners.at(peer);
-    const bool had_its_time = ctx_.now.steady - joiner.lost_since >= ctx_.timings.loss_told_wait;
-    return joiner.is_awaited() && (joiner.is_released || joiner.has_left || had_its_time);
+    const bool is_expected = has_successors || (!joiner.is_released && !joiner.has_left);
+    return joiner.is_awaited() && (!is_expected || ctx_.now.steady - joiner.lost_since >= wait);
   });
   if (closed > 0) proposal_.reset();  // was of more
 }

@@ -77,7 +77,7 @@ void Gang::drive_requests() {
     end(StopReason::kSuspended, true, "the job is suspended");
     return;
   }
-  if (roster_.has_to_end()) {
+  if (roster_.has_to_end() || is_last_) {
     end(StopReason::kDrained, true, "the leading launcher was told to terminate");
     return;
   }

@@ -130,6 +130,7 @@ void Gang::release_unwanted() {
 void Gang::hand_over() {
   if (!writer_.is_free() || !ctx_.is_leader() || saves_.is_publishing()) return;
   if (ctx_.record->spec.is_stopping || ctx_.is_superseded() || ctx_.has_later_gang()) return;
+  if (is_last_) return;  // too few for training to go on
   if (!roster_.joiners.at(kSelfPeer).is_leaving && is_almost_through()) return;
   const Joiner* next_leader = roster_.heir();
   if (next_leader == nullptr) return;

@@ -142,6 +142,11 @@ bool Roster::has_to_end() const {
   return own != joiners.end() && own->second.is_leaving && heir() == nullptr;
 }
 
+bool Roster::has_others_to_lead() const {
+  return std::ranges::any_of(
+      members, [this](PeerId peer) { return peer != kSelfPeer && may_lead(joiners.at(peer)); });
+}
+
 // The member of the lowest rank that may lead after this launcher: of the committed generation, and
 // heard. One that is to go itself only where nobody else stays.
 const Joiner* Roster::heir() const {

@@ -50,8 +50,9 @@ class Roster {
   bool is_elastic() const;            // that is fewer than its target
   bool is_short() const;              // without those that are to go
   bool is_minority() const;
-  bool has_to_go() const;   // the leading launcher
-  bool has_to_end() const;  // … and nobody can lead after it
+  bool has_to_go() const;           // the leading launcher
+  bool has_to_end() const;          // … and nobody can lead after it
+  bool has_others_to_lead() const;  // once a generation with them is committed
   const Joiner* heir() const;
   std::vector<std::string> program_addresses() const;
   std::optional<api::Straggler> straggler_of(const api::channel::Report& report) const;

@@ -280,6 +280,49 @@ TEST_CASE("lead: a leader whose place is no more hands over first", "[launcher]"
   CHECK(world.node(2).was_stopped);
 }
 
+// Two are told to leave, one after the other, and the leader then, when the first is replaced.
+TEST_CASE("lead: the last one that has to go waits for all who come after it", "[launcher]") {
+  GangWorld world = GangWorld::training(3);
+  const auto park_all = [&] {
+    for (std::size_t i = 0; i < 3; ++i) world.park(i, 10);
+    world.pass(100ms);
+  };
+  for (const std::size_t leaving : {1, 2}) {
+    world.give(leaving, TerminationAsked{});
+    world.pass(100ms);
+    park_all();
+    REQUIRE(world.node(leaving).was_stopped);
+    world.obey_stops(143);
+    world.pass(100ms);
+    REQUIRE(world.node(leaving).exit_code == api::kExitDrained);
+  }
+  world.come_up(world.replace_pod(1));
+  world.give(0, TerminationAsked{});
+  world.pass(1s);
+  CHECK(world.status().generation == 1);
+  CHECK(world.leader() == 0);
+  SECTION("and leaves its state with them") {
+    world.come_up(world.replace_pod(2));
+    world.pass(500ms);
+    CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-3", "uid-4"});
+    CHECK(world.welcome(3).source_rank == 0);
+    CHECK(world.leader() == 3);
+    CHECK(world.told<channel::Stop>(0) == nullptr);
+  }
+  SECTION("but not for ever: too few save, and end") {
+    world.pass(5s);
+    CHECK(world.status().generation == 2);
+    CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-3"});
+    world.come_up(3);
+    world.pass(200ms);
+    for (const std::size_t node : {0, 3}) {
+      REQUIRE(world.told<channel::Stop>(node) != nullptr);
+      CHECK(world.told<channel::Stop>(node)->is_saving);
+    }
+    CHECK(world.leader() == 0);
+  }
+}
+
 TEST_CASE("lead: nobody stays to hand over to: the gang saves and ends", "[launcher]") {
   GangWorld world = GangWorld::training(2);
   world.give(1, TerminationAsked{});
