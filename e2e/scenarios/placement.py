@@ -166,3 +166,35 @@ def test_a_higher_priority_and_an_owner_get_room(namespace):
         kubectl("delete", "tj", "--all", "-n", namespace)
         kubectl("delete", "priorityclass", urgent_class)
         kubectl("delete", "tq", own, other)
+
+
+def test_an_elastic_job_begins_with_what_its_queue_has_and_grows(namespace):
+    """It trains with two of three, another job goes before its growth, and it grows in place when that one is through."""
+    own = f"own-{namespace}"
+    with placing():
+        create_queue(own, 4)
+        install.shared_volume(namespace)
+        manifest = jobs.tiny_gpt("wide", replicas=3, steps=100_000)
+        manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {SLOT: "2"}}
+        manifest["spec"]["scheduling"] = {"queueName": own}
+        manifest["spec"]["elastic"] = {"minReplicas": 2, "shortageSeconds": 5}
+        kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(manifest))
+        wide = Job("wide", namespace)
+        assert "it begins with 2 workers or more from" in waits(wide, "WaitingForQuota")
+        until("two train", lambda: wide.status()["phase"] == "Running" and wide.status().get("progress", {}).get("step", 0) > 0,
+              timeout=90)
+        status = wide.status()
+        assert status["ready"] == "2/3" and "no quota for 1 worker in queue" in status["message"], status
+        assert sum(one["workers"] for one in status["placement"]["nodes"]) == 2, status["placement"]
+        later = start("later", namespace, 1, 2, 5, {"queueName": own})
+        waits(later, "WaitingForQuota")
+        create_queue(own, 6)
+        until("the other one goes first", lambda: later.status()["phase"] == "Running", timeout=60)
+        assert wide.status()["ready"] == "2/3", wide.status()
+        later.wait_for("Complete", timeout=60)
+        until("it grows", lambda: wide.status()["ready"] == "3/3" and running.record_of(wide)["generation"] == 2, timeout=60)
+        grown = wide.status()
+        until("and goes on", lambda: wide.status()["progress"]["step"] > grown["progress"]["step"], timeout=30)
+        assert grown["attempt"] == 1 and "Redone" not in grown["goodput"].get("byCause", {}), grown
+        kubectl("delete", "tj", "wide", "-n", namespace)
+        kubectl("delete", "tq", own)

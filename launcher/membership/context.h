@@ -65,6 +65,7 @@ struct Timings {
   // Until the record tells of a launcher that is lost, and until a gang that is to stop goes
   // without it. Most are replaced by then.
   std::chrono::milliseconds loss_told_wait{3'000};
+  std::chrono::milliseconds next_pod_wait{2'000};  // between two pods that the operator makes
   // In which a leader that has to go waits for all who are to come after it, where some are there.
   std::chrono::milliseconds successors_wait{5'000};
   // In which a launcher that lost its connection is back, or reads of a new leader. A gang that may

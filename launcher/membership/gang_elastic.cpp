@@ -35,11 +35,18 @@ bool Gang::may_go_on() const {
   return ctx_.record->spec.is_stopping || roster_.has_to_end() || !is_too_small();
 }
 
-// The first generation, after a time without those that cannot be had.
+// The first generation, after a time without those that cannot be had: soon without those that have
+// no pod, where none is made any more.
 bool Gang::may_begin_with(std::size_t members) const {
-  const std::chrono::seconds wait{ctx_.record->spec.shortage_seconds};
-  return roster_.is_elastic() && wait.count() > 0 && members >= roster_.least_members() &&
-         ctx_.now.steady >= gathers_since_ + wait;
+  const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  const std::chrono::seconds wait{spec.shortage_seconds};
+  if (!roster_.is_elastic() || wait.count() == 0 || members < roster_.least_members()) return false;
+  const auto pods = std::ranges::count_if(spec.pods, [&](const api::EligiblePod& pod) {
+    return pod.slot < spec.target_members && !pod.uid.empty();
+  });
+  const bool are_all_there = std::cmp_greater_equal(members, pods) &&
+                             ctx_.now.steady >= joined_at_ + ctx_.timings.next_pod_wait;
+  return are_all_there || ctx_.now.steady >= gathers_since_ + wait;
 }
 
 // A launcher whose connection broke may be back in a moment. After a takeover all of them come one

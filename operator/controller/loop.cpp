@@ -299,7 +299,12 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   const auto answer = placer_->take_answer(key, *entry.job);
   if (!answer) {
     placer_->ask(key, seen, plan, now);
-    return plan;
+    const core::Seating* last = placer_->last_refusal(key);
+    // A gang that has begun says what keeps its pods: what it was told stands until it hears more.
+    if (last == nullptr || plan.seats_wanted.empty()) return plan;
+    seating.obstacle = last->obstacle;
+    seating.lacks_quota = last->lacks_quota;
+    return core::plan(seen, policy_, now);
   }
   if (!answer->seating.obstacle.empty() && answer->ahead < kFrontMax)
     wake_at(key, clock_.steady_now() + policy_.message_every);

@@ -177,12 +177,14 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   // Nodes that it was given in this attempt and could not use are no quota that it keeps.
   const bool keeps = core::staff_of(seen, now).is_between;
   Asked& asked = asked_[key];
+  if (asked.attempt != job.status.attempt) asked.refusal.reset();
   asked = {.attempt = job.status.attempt,
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
            .is_elastic = plan.members_least < job.spec.replicas,
-           .is_anew = !keeps || std::cmp_less(charged.size(), plan.members_least)};
+           .is_anew = !keeps || std::cmp_less(charged.size(), plan.members_least),
+           .refusal = std::move(asked.refusal)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();
@@ -255,8 +257,18 @@ std::optional<Placer::Answer> Placer::take_answer(const JobKey& key, const api::
     return std::nullopt;
   }
   auto answer = std::exchange(found->second.answer, std::nullopt);
-  if (!asked.offered.empty()) asked_.erase(found);
+  if (!asked.offered.empty()) {
+    asked_.erase(found);
+  } else {
+    found->second.refusal = answer->seating;
+  }
   return answer;
+}
+
+const core::Seating* Placer::last_refusal(const JobKey& key) const {
+  const auto found = asked_.find(key);
+  const bool is_told = found != asked_.end() && found->second.refusal;
+  return is_told ? &*found->second.refusal : nullptr;
 }
 
 // ---- who gets what

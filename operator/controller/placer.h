@@ -56,6 +56,8 @@ class Placer {
   void leave(const JobKey& key);
   // Nothing: it has to ask first, or to wait for decide().
   std::optional<Answer> take_answer(const JobKey& key, const api::TrainingJob& job);
+  // Why it got nothing the last time, for as long as it asks; null: it was not told.
+  const core::Seating* last_refusal(const JobKey& key) const;
   // What is used of each queue; as long as the number of changes is the same so are they.
   std::map<std::string, api::TrainingQueueStatus> queue_statuses() const;
   std::uint64_t queue_changes() const { return quotas_.changes() + line_.changes(); }
@@ -89,7 +91,8 @@ class Placer {
     bool is_elastic = false;                  // it may be smaller than that
     bool is_anew = false;                     // with quota for all of it: it keeps none
     std::optional<Answer> answer = std::nullopt;
-    std::vector<std::string> offered = {};  // pods that the answer has nodes for
+    std::optional<core::Seating> refusal = std::nullopt;  // the answer that it took last
+    std::vector<std::string> offered = {};                // pods that the answer has nodes for
   };
   void promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held);
   void learn(const api::TrainingJob& job, Held& held) const;  // requests and priority

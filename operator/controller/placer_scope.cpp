@@ -64,11 +64,6 @@ std::string Placer::left_out(const api::TrainingJob& job) {
   const auto& capacity = job.spec.capacity;
   if (capacity && capacity->spot != api::SpotUse::kNever)
     return "spec.capacity leaves its nodes to the scheduler";
-  const auto& elastic = job.spec.elastic;
-  const bool may_be_smaller = elastic && elastic->on_shortage == api::OnShortage::kShrink &&
-                              elastic->min_replicas < job.spec.replicas;
-  if (may_be_smaller)
-    return "with spec.elastic.onShortage Shrink it may begin with those workers that find a place";
   const std::string demand = foreign_demand(job.spec.template_json);
   return demand.empty() ? "" : "the template says " + demand + ", which only the scheduler heeds";
 }

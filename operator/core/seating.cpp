@@ -66,9 +66,13 @@ bool is_in_line(const Condition* running) {
 void say_no_room(Pass& pass, const Seating& seating) {
   const char* reason = seating.lacks_quota ? kWaitingForQuota : kWaitingForRoom;
   const Condition* running = find_condition(pass.next, condition::kRunning);
-  if (running == nullptr || running->reason != reason) pass.emit(false, reason, seating.obstacle);
-  set_condition(pass, condition::kRunning, "False", reason, seating.obstacle);
-  pass.say(reason, seating.obstacle);
+  std::string message = seating.obstacle;
+  if (pass.seats_least > least_members(pass))
+    message += "; it begins with " + std::to_string(least_members(pass)) +
+               " workers or more from " + format_time(settles_at(pass)) + " on";
+  if (running == nullptr || running->reason != reason) pass.emit(false, reason, message);
+  set_condition(pass, condition::kRunning, "False", reason, message);
+  pass.say(reason, message);
 }
 
 // No more of them than that, from the last one on.

@@ -145,6 +145,25 @@ TEST_CASE("growth: a gang begins without those that cannot be had, after a while
     CHECK(world.status().generation == 2);
     CHECK(world.members().size() == 3);
   }
+  SECTION("one has no pod") {
+    world.edit_spec([](api::WorkerGroupSpec& spec) { spec.pods[2].uid.clear(); });
+    world.pass(1s);
+    CHECK(world.status().generation == 0);  // it may be made in a moment
+    world.pass(1500ms);
+    REQUIRE(world.status().generation == 1);
+    CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
+  }
+  SECTION("one has no pod, and another one is not there yet") {
+    world.kill_launcher(1);
+    world.edit_spec([](api::WorkerGroupSpec& spec) {
+      spec.pods[2].uid.clear();
+      spec.min_members = 1;
+    });
+    world.pass(15s);
+    CHECK(world.status().generation == 0);
+    world.pass(6s);
+    CHECK(world.members() == std::vector<std::string>{"uid-0"});
+  }
   SECTION("too many of them") {
     world.edit_spec([](api::WorkerGroupSpec& spec) { spec.min_members = 3; });
     world.pass(1h);

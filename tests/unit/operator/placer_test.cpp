@@ -331,8 +331,6 @@ TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[
   job.spec.capacity = api::Capacity{};
   job.spec.replicas = 4;
   job.spec.elastic = api::Elastic{.min_replicas = 2};
-  CHECK_FALSE(controller::Placer::left_out(job).empty());
-  job.spec.elastic->on_shortage = api::OnShortage::kWait;
   CHECK(controller::Placer::left_out(job).empty());
   for (
       const char* spec :
