@@ -10,11 +10,24 @@ int workers_of(const PlacementStatus& placement) {
   return sum;
 }
 
+namespace {
+
+const PlacedPod* find_later(const PlacementStatus& placement, int slot, int n) {
+  const auto at = std::ranges::lower_bound(placement.later, slot, {}, &PlacedPod::slot);
+  const bool is_there = at != placement.later.end() && at->slot == slot && at->n == n;
+  return is_there ? &*at : nullptr;
+}
+
+}  // namespace
+
+bool is_given_up(const PlacementStatus& placement, std::int64_t attempt, int slot, int n) {
+  const PlacedPod* pod = find_later(placement, slot, n);
+  return placement.attempt == attempt && pod != nullptr && pod->node == kGivenUp;
+}
+
 std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot, int n) {
   if (placement.attempt != attempt) return "";
-  for (const PlacedPod& pod : placement.later) {
-    if (pod.slot == slot && pod.n == n) return pod.node;
-  }
+  if (const PlacedPod* pod = find_later(placement, slot, n)) return pod->node;
   if (n > 0) return "";
   for (const PlacedNode& node : placement.nodes) {
     if (slot < node.workers) return node.name;

@@ -16,9 +16,10 @@ struct PlacedNode {
 };
 
 // Of a pod that comes into a gang that has begun: in place of another one, or as it grows.
+inline constexpr char kGivenUp[] = "";  // the gang goes on without it, and waits for none after it
 struct PlacedPod {
   int slot = 0, n = 0;
-  std::string node;
+  std::string node;  // or kGivenUp
   bool operator==(const PlacedPod&) const = default;
 };
 
@@ -34,6 +35,7 @@ struct PlacementStatus {
 int workers_of(const PlacementStatus& placement);  // that the attempt begins with
 // Of this pod; "": nobody has decided, the scheduler does.
 std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
+bool is_given_up(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
 // Notes it in `later`, in place of a pod before it in its slot.
 void place_later(PlacementStatus& placement, const PlacedPod& pod);
 

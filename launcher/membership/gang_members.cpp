@@ -164,6 +164,7 @@ void Gang::on_leaving(Joiner& joiner) {
 void Gang::end_without_leader(const Joiner& joiner) {
   if (!lives() || joiner.join.self != ctx_.id.self) return;
   const std::string why = "the processes of the leading launcher have ended";
+  if (is_last_) return end(StopReason::kDrained, false, why);
   const bool has_heirs = ctx_.record->spec.has_successors && !roster_.has_trained_to_end() &&
                          roster_.has_others_to_lead();
   if (!has_heirs) return end(StopReason::kFailed, false, why);

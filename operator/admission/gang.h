@@ -30,8 +30,10 @@ struct Gang {
   placement::Shape shape;
   placement::Ask ask;               // without `beside`; the least that it can do with
   int more_units = 0;               // beyond those: as many as there is room and quota for
+  bool is_enough = false;           // it can do without
   std::vector<std::string> beside;  // machines of its members that stay
-  // Machines that count only where nothing else holds it, in the order in which they failed.
+  // Machines that count only where nothing else holds it, and it cannot do without, in the order in
+  // which they failed.
   std::vector<std::string> avoided;
   std::string queue;   // "": of none
   int kept_units = 0;  // members that need no quota of it: it has that

@@ -30,19 +30,22 @@ int most_units(const placement::Topology& topology, const placement::Room& room,
 
 // Machines that are only to be avoided count as full, as long as there is room without them: all of
 // them, else all but the first, else the last few, as the preferences of the pods say it to a
-// scheduler (common/api/pod_scheduling.h).
+// scheduler (common/api/pod_scheduling.h). Nobody takes them for more than the least.
 std::optional<placement::Placement> place(placement::Ledger& ledger, const placement::Room& room,
                                           const Gang& gang, int more) {
   const placement::Topology& topology = ledger.topology();
   placement::Ask ask = ask_of(ledger, gang);
-  if (more > 0)
-    ask.units = std::clamp(most_units(topology, room, ask), ask.units, ask.units + more);
   const std::span<const std::string> avoided = gang.avoided;
+  if (more > 0) {
+    const int most = most_units(topology, without(ledger, room, avoided), ask);
+    ask.units = std::clamp(most, ask.units, ask.units + more);
+  }
   for (std::size_t count = avoided.size(); count > 0;) {
     const placement::Room others = without(ledger, room, avoided.last(count));
     if (auto placed = placement::place(topology, others, ask)) return placed;
     count = count == avoided.size() && count > 1 ? count - 1 : std::bit_floor(count - 1);
   }
+  if (gang.is_enough && !avoided.empty()) return std::nullopt;
   return placement::place(topology, room, ask);
 }
 
@@ -62,9 +65,10 @@ placement::Ask ask_of(placement::Ledger& ledger, const Gang& gang) {
 
 bool is_same_wish(const Gang& one, const Gang& other) {
   const auto wish = [](const Gang& gang) {
-    return std::tie(gang.is_underway, gang.is_growth, gang.priority, gang.preempts, gang.is_refused,
-                    gang.since, gang.shape, gang.ask.units, gang.ask.required_depth,
-                    gang.more_units, gang.queue, gang.kept_units, gang.avoided);
+    return std::tie(gang.is_underway, gang.is_growth, gang.is_enough, gang.priority, gang.preempts,
+                    gang.is_refused, gang.since, gang.shape, gang.ask.units,
+                    gang.ask.required_depth, gang.more_units, gang.queue, gang.kept_units,
+                    gang.avoided);
   };
   return wish(one) == wish(other);
 }

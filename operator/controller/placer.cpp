@@ -191,6 +191,8 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   if (gang && asked.wanted.empty()) {
     want_all(plan, static_cast<int>(asked.is_anew ? 0 : charged.size()), *gang);
   } else if (gang) {
+    const int lacking = static_cast<int>(plan.seats_wanted.size());
+    gang->is_enough = job.spec.replicas - lacking >= plan.members_least;
     want_more(seen, asked, charged, *gang);
   }
   if (gang) {
@@ -210,9 +212,7 @@ void Placer::want_all(const core::Plan& plan, int kept, admission::Gang& gang) {
   const int all = gang.ask.units;
   gang.kept_units = std::min(kept, all);
   gang.keeps_quota = kept > 0 && !gang.queue.empty();
-  // What it had was enough: it need not wait for all of it, though it may be given more.
-  const bool goes_on = kept >= plan.members_least && plan.members_least < all;
-  gang.ask.units = goes_on ? std::min({kept, all, plan.seats_least}) : plan.seats_least;
+  gang.ask.units = plan.seats_least;
   gang.more_units = plan.members_least < all ? all - gang.ask.units : 0;
 }
 

@@ -17,7 +17,8 @@ std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed&
   if (is_in_line && (!staff.is_between || asked->second.is_anew)) staff = {};
   const std::int64_t attempt = seen.job->status.attempt;
   const bool is_known = held.charged_attempt == attempt;
-  const std::set<int> before = std::exchange(held.charged, std::move(staff.slots));
+  std::set<int> before = std::exchange(held.charged, std::move(staff.slots));
+  std::erase_if(before, [&](int slot) { return staff.given_up.contains(slot); });
   const auto keep = [&](int slot) {
     if (!held.charged.empty() && slot < staff.size) held.charged.insert(slot);
   };

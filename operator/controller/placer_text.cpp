@@ -99,6 +99,7 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
   if (verdict.ahead > 0) text += "; " + counted(verdict.ahead, "job") + " before it in line";
   if (verdict.kept) text += kept_text(*verdict.kept, gang.ask.units, now);
   text += leaving_text(gang.id);
+  if (gang.is_enough && !gang.avoided.empty()) text += "; nodes that it avoids do not count";
   if (verdict.is_passed_over) text += "; the room is kept for jobs that have waited for longer";
   return text + "; it starts when pods end or nodes are added";
 }
@@ -111,7 +112,7 @@ Placer::Answer Placer::refusal(const admission::Verdict& verdict, const Asked& a
                  .keeps_quota = gang.keeps_quota},
                 verdict.ahead};
   const int depth = gang.ask.required_depth;
-  if (gang.is_underway && !asked.is_elastic && depth > 0 && !verdict.shortage) {
+  if (gang.is_underway && depth > 0 && !verdict.shortage) {
     const placement::Room room = line_.room_beside_kept(ledger_, gang);
     const auto most = placement::largest(ledger_.topology(), room, depth);
     answer.seating.is_room_elsewhere = most.units >= asked.replicas;

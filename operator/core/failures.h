@@ -84,7 +84,8 @@ inline constexpr char kFatal[] = "Fatal";
 inline constexpr const char* kHang = api::kCauseHang;
 // Its pod cannot be scheduled on the node that was decided on for it.
 inline constexpr char kUnschedulable[] = "Unschedulable";
-inline constexpr char kResized[] = "Resized";  // spec.replicas changed
+// spec.replicas changed, or what a pod that is missing would be made from.
+inline constexpr char kResized[] = "Resized";
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status
 

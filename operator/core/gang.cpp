@@ -58,6 +58,13 @@ bool has_name_conflict(Pass& pass) {
   return false;
 }
 
+// Of this attempt, for the job as it is, or as it was when its first pod was made.
+bool has_record(const Pass& pass) {
+  if (pass.current_group == nullptr || has_begun(pass)) return pass.current_group != nullptr;
+  const WorkerGroupSpec& spec = pass.current_group->spec;
+  return spec.target_members == pass.job.spec.replicas && spec.pod_hash == pod_hash(pass);
+}
+
 // What the workers need first, the WorkerGroup last: where it exists, the others do. The
 // RoleBinding after the Role, which the API server looks up. True if the record of this attempt
 // stands, or is being written by this plan.
@@ -78,20 +85,14 @@ bool ensure_record(Pass& pass) {
     return false;
   }
   const WorkerGroupSpec& spec = pass.group->spec;
-  const bool is_wanted = pass.current_group != nullptr &&
-                         (has_begun(pass) || spec.target_members == pass.job.spec.replicas) &&
-                         !(is_mutant(Mutant::kB16PermanentDiff) && spec != group_spec(pass));
+  const bool is_wanted =
+      has_record(pass) && !(is_mutant(Mutant::kB16PermanentDiff) && spec != group_spec(pass));
   if (!is_wanted) {
     if (!has_buildable_template(pass)) return false;
     const ObjectMeta& meta = pass.group->meta;
     pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, spec, group_spec(pass)});
   }
   return true;
-}
-
-bool has_record(const Pass& pass) {
-  return pass.current_group != nullptr &&
-         (has_begun(pass) || pass.current_group->spec.target_members == pass.job.spec.replicas);
 }
 
 // The record that the pods are created from: the one that stands, or the one this plan writes.
@@ -114,11 +115,13 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
     if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
     // A gang that runs lets in those that are there, and one that may begin smaller does not wait
-    // for a pod that was refused, or has no node.
-    const bool is_short = is_refused || lacks_seat(pass, slot);
-    const bool may_wait = pass.report != nullptr || (is_short && spec.shortage_seconds > 0);
-    if (pod == nullptr && may_wait) continue;
-    if (pod == nullptr) return;
+    // for a pod that has no node, nor for long for one that was refused.
+    const auto is_short = [&] {
+      return filled.shortage_seconds > 0 &&
+             (lacks_seat(pass, slot) || (is_refused && has_settled(pass)));
+    };
+    if (pod == nullptr && pass.report == nullptr && !is_short()) return;
+    if (pod == nullptr) continue;
     if (!slot.uid.empty()) continue;
     slot.uid = pod->meta.uid;
     has_new = true;
@@ -162,12 +165,19 @@ bool is_gang_ready(const Pass& pass) {
 }
 
 void note_running(Pass& pass) {
-  if (!is_gang_ready(pass) || is_true(pass.next, condition::kRunning)) return;
+  if (!is_gang_ready(pass)) return;
   const bool are_all = pass.pods.ready == pass.size();
+  const char* reason = are_all ? "AllReady" : "EnoughReady";
   const std::string message =
       (are_all ? "all " + std::to_string(pass.size()) : ready_text(pass)) + " workers are ready";
+  if (is_true(pass.next, condition::kRunning)) {
+    const bool has_grown =
+        are_all && find_condition(pass.next, condition::kRunning)->reason != reason;
+    if (has_grown) set_condition(pass, condition::kRunning, "True", reason, message);
+    return;
+  }
   if (!has_replaced(pass)) add_disruption_budget(pass);
-  set_condition(pass, condition::kRunning, "True", "AllReady", message);
+  set_condition(pass, condition::kRunning, "True", reason, message);
   clear_condition(pass, condition::kRestarting, "Running", message);
   if (!has_replaced(pass)) {
     pass.emit(false, "Running", message);
@@ -214,10 +224,15 @@ bool needs_creation(const Pass& pass) {
 }
 
 void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
+  const bool would_others_differ = would_differ(pass);
   for (const EligiblePod& slot : spec.pods) {
     if (slot.slot >= spec.target_members || !slot.uid.empty()) continue;
-    if (pass.pods.at(slot.slot) != nullptr || waits_for_seat(pass, slot)) continue;
-    pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
+    if (pass.pods.at(slot.slot) != nullptr) continue;
+    if (would_others_differ) {
+      leave_seat(pass, slot);
+    } else if (!waits_for_seat(pass, slot)) {
+      pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
+    }
   }
 }
 
@@ -268,8 +283,9 @@ Waiting waiting_for(const Pass& pass) {
     obstacle = out.reason + " (pod " + pod.meta.name + ")" + (text.empty() ? "" : ": " + text);
   }
   if (waiting == 0 && !pass.seat_obstacle.empty()) {
-    out.is_blocked = true;
-    out.reason = pass.lacks_quota ? kWaitingForQuota : kWaitingForRoom;
+    // Those that it has nodes for may be enough.
+    out.is_blocked = std::cmp_less(pass.pods.current.size(), least_members(pass));
+    if (out.is_blocked) out.reason = pass.lacks_quota ? kWaitingForQuota : kWaitingForRoom;
     out.obstacle = "; " + pass.seat_obstacle;
     out.message += out.obstacle;
   }
@@ -293,6 +309,11 @@ bool has_begun(const Pass& pass) {
 
 namespace {
 
+bool is_budget_refused(const Pass& pass) {
+  const std::optional<Refusal>& refusal = pass.seen.refusal;
+  return refusal && refusal->action == describe(CreateChild{ObjectKind::kDisruptionBudget});
+}
+
 // How many pods a drain has to leave. A gang whose members get successors can do without one of
 // several.
 int least_of(const WorkerGroupSpec& spec) {
@@ -305,15 +326,13 @@ int least_of(const WorkerGroupSpec& spec) {
 // Before Running is written, so that no crash leaves a running gang without. Not earlier: the
 // disruption controller writes to a budget with each pod that becomes ready.
 void add_disruption_budget(Pass& pass) {
-  const CreateChild budget{ObjectKind::kDisruptionBudget,
-                           pass.group != nullptr ? least_of(pass.group->spec) : 0};
-  const std::optional<Refusal>& refusal = pass.seen.refusal;
-  if (refusal && refusal->action == describe(budget)) {
+  if (is_budget_refused(pass)) {
     pass.emit(true, "NoDisruptionBudget",
-              refusal->action + " was refused: " + refusal->message +
+              pass.seen.refusal->action + " was refused: " + pass.seen.refusal->message +
                   "; the job runs without one, and a drain may evict all its workers at once");
   } else {
-    pass.confirms.emplace_back(budget);
+    pass.confirms.emplace_back(CreateChild{ObjectKind::kDisruptionBudget,
+                                           pass.group != nullptr ? least_of(pass.group->spec) : 0});
   }
 }
 
@@ -322,10 +341,9 @@ void add_disruption_budget(Pass& pass) {
 void change_group(Pass& pass, WorkerGroupSpec after) {
   const WorkerGroupSpec& before = pass.group->spec;
   const CreateChild budget{ObjectKind::kDisruptionBudget, least_of(after)};
-  const std::optional<Refusal>& refusal = pass.seen.refusal;
-  const bool is_refused = refusal && refusal->action == describe(budget);
   const bool has_budget = is_true(pass.next, condition::kRunning) || has_replaced(pass);
-  if (has_budget && !is_refused && least_of(before) != budget.least) pass.acts.emplace_back(budget);
+  if (has_budget && !is_budget_refused(pass) && least_of(before) != budget.least)
+    pass.acts.emplace_back(budget);
   const ObjectMeta& meta = pass.group->meta;
   pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, before, std::move(after)});
 }
@@ -333,7 +351,8 @@ void change_group(Pass& pass, WorkerGroupSpec after) {
 void run_gang(Pass& pass) {
   pass.delete_superseded();
   if (has_name_conflict(pass)) return;
-  const bool is_refused = needs_creation(pass) && pass.seen.refusal &&
+  // Without a budget it runs, too.
+  const bool is_refused = needs_creation(pass) && pass.seen.refusal && !is_budget_refused(pass) &&
                           pass.seen.refusal->generation == pass.job.meta.generation;
   const auto& refusal = is_refused ? pass.seen.refusal : std::nullopt;
   if (refusal) say_refusal(pass, *refusal);

@@ -39,25 +39,6 @@ bool has_seats(const Pass& pass) {
          workers <= pass.job.spec.replicas;
 }
 
-// When a gang that may begin smaller has waited for all of it for long enough.
-TimePoint settles_at(const Pass& pass) {
-  const TimePoint since = pass.job.status.attempt_time.value_or(pass.now);
-  return since + std::chrono::seconds{pass.job.spec.elastic->shortage_seconds};
-}
-
-// With how many of its workers it would begin now.
-int seats_needed(Pass& pass) {
-  const int least = least_members(pass), all = pass.job.spec.replicas;
-  if (least == all || pass.now_exact >= settles_at(pass)) return least;
-  pass.wake(settles_at(pass));
-  return all;
-}
-
-// Nothing of it has run since it was started, or resumed.
-bool is_first_attempt(const TrainingJobStatus& status) {
-  return status.start_time && status.attempt_time && *status.attempt_time <= *status.start_time;
-}
-
 bool is_in_line(const Condition* running) {
   return running != nullptr &&
          (running->reason == kWaitingForRoom || running->reason == kWaitingForQuota);
@@ -89,13 +70,6 @@ void keep_workers(PlacementStatus& placement, int most) {
 }
 
 }  // namespace
-
-int least_members(const Pass& pass) {
-  const TrainingJobSpec& spec = pass.job.spec;
-  const bool may_be_smaller =
-      spec.elastic && spec.elastic->on_shortage == OnShortage::kShrink && has_successors(pass);
-  return may_be_smaller ? std::min(spec.elastic->min_replicas, spec.replicas) : spec.replicas;
-}
 
 bool waits_in_line(const Pass& pass) {
   const TrainingJobStatus& status = pass.job.status;
@@ -183,11 +157,27 @@ const Worker* find_refused(Pass& pass) {
   return nullptr;
 }
 
+// After a crash it is still there.
+const PodView* find_given_up(const Pass& pass) {
+  for (const Worker& worker : pass.pods.current) {
+    const PodView& pod = *worker.pod;
+    const auto& [attempt, slot, n] = worker.identity;
+    if (pod.node.empty() && !is_terminating(pod) &&
+        is_given_up(pass.job.status.placement, attempt, slot, n))
+      return &pod;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 // What was free is not, or was never: whoever decides may not see why, so the node is avoided for a
 // while. Also where the job has been changed since, and its nodes are the scheduler's business now.
 bool leaves_seats(Pass& pass) {
+  if (const PodView* pod = find_given_up(pass)) {
+    pass.delete_pod(*pod);
+    return true;
+  }
   const Worker* refused = find_refused(pass);
   if (refused == nullptr) return false;
   const PodView& pod = *refused->pod;
@@ -204,6 +194,11 @@ bool leaves_seats(Pass& pass) {
     return true;
   }
   pass.emit(true, cause::kUnschedulable, why + "; another pod takes its place", pod.meta.name);
+  // The first of its slot takes nobody's place.
+  const bool is_more =
+      n == 0 && !pass.is_member(pod.meta.uid) && !is_true(pass.next, condition::kRestarting);
+  if (is_more && least_members(pass) < pass.size())
+    place_later(pass.next.placement, {slot, n, kGivenUp});
   pass.is_status_due = true;
   pass.delete_pod(pod);  // and the slot gets another one, as when any pod is lost
   return true;
@@ -282,11 +277,15 @@ std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* reco
   std::vector<PlacedPod> placed;
   int slot = 0;
   for (const PlacedNode& node : placement.nodes) {
-    for (int i = 0; i < node.workers; ++i) placed.push_back({slot++, 0, node.name});
+    for (int i = 0; i < node.workers; ++i, ++slot) {
+      if (!is_given_up(placement, placement.attempt, slot, 0))
+        placed.push_back({slot, 0, node.name});
+    }
   }
   // Those in slots that the gang is to go on without are made no more.
-  std::ranges::copy_if(placement.later, std::back_inserter(placed),
-                       [&](const PlacedPod& pod) { return pod.slot < size; });
+  std::ranges::copy_if(placement.later, std::back_inserter(placed), [&](const PlacedPod& pod) {
+    return pod.slot < size && pod.node != kGivenUp;
+  });
   return placed;
 }
 
@@ -377,10 +376,14 @@ Staff staff_of(const Observed& seen, TimePoint now) {
     if (placed.slot < staff.size && counts) staff.slots.insert(placed.slot);
   }
   if (record == nullptr) return staff;
+  for (const PlacedPod& pod : job.status.placement.later) {
+    if (pod.node == kGivenUp) staff.given_up.insert(pod.slot);
+  }
   for (const EligiblePod& pod : record->spec.pods) {
     if (pod.slot >= staff.size) continue;
     if (!pod.uid.empty()) staff.slots.insert(pod.slot);
-    if (pod.uid.empty() && pod.n > 0) staff.awaited.insert(pod.slot);
+    const bool is_awaited = pod.uid.empty() && pod.n > 0 && !staff.given_up.contains(pod.slot);
+    if (is_awaited) staff.awaited.insert(pod.slot);
   }
   return staff;
 }

@@ -230,8 +230,10 @@ TEST_CASE("elastic: a pod that is refused holds nobody up", "[core][I35]") {
                                 .reason = "Forbidden",
                                 .retry_at = world.now + seconds{3600},
                                 .generation = world.job.meta.generation};
-  world.settle();
+  world.settle(seconds{15});
   CHECK(world.job.status.phase == "Stalled");
+  CHECK(world.group->spec.pods[0].uid.empty());
+  world.settle(seconds{5});
   CHECK_FALSE(world.group->spec.pods[0].uid.empty());
   CHECK_FALSE(world.group->spec.pods[1].uid.empty());
   CHECK(world.group->spec.pods[2].uid.empty());

@@ -93,6 +93,32 @@ TEST_CASE("elastic: all of it is within the domain that it requires", "[admissio
   CHECK(placed_units(park, "a") == 2);
 }
 
+TEST_CASE("elastic: of nodes that it avoids it takes what it needs, and no more", "[admission]") {
+  Park park(2);
+  Gang gang = elastic(park, "a", "", 4, 16);
+  SECTION("the others are enough") {
+    gang.avoided = {"host-11"};
+    park.line.join(gang);
+    CHECK(park.round() == "a");
+    CHECK(placed_units(park, "a") == 8);
+    Gang more = growth(park, "a", "", 8);
+    more.is_enough = true;
+    more.avoided = {"host-11"};
+    park.line.join(more);
+    CHECK(park.round().empty());
+    more.avoided.clear();
+    park.line.join(more);
+    CHECK(park.round() == "a");
+  }
+  SECTION("the others are not") {
+    gang = elastic(park, "a", "", 10, 16);
+    gang.avoided = {"host-11"};
+    park.line.join(gang);
+    CHECK(park.round() == "a");
+    CHECK(placed_units(park, "a") == 10);
+  }
+}
+
 TEST_CASE("elastic: who can do without more members goes after all others", "[admission]") {
   Park park(2);
   park.set_queue("a", {.nominal = 16}, 1, true);
