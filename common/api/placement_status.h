@@ -15,11 +15,13 @@ struct PlacedNode {
   bool operator==(const PlacedNode&) const = default;
 };
 
+// The node of a pod without which the gang goes on, and waits for none after it.
+inline constexpr char kGivenUp[] = "";
+
 // Of a pod that comes into a gang that has begun: in place of another one, or as it grows.
-inline constexpr char kGivenUp[] = "";  // the gang goes on without it, and waits for none after it
 struct PlacedPod {
   int slot = 0, n = 0;
-  std::string node;  // or kGivenUp
+  std::string node;
   bool operator==(const PlacedPod&) const = default;
 };
 

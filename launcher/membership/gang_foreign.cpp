@@ -26,7 +26,7 @@ void Gang::on_program_lost(const api::Failure& failure) {
   if (explains || is_victim) remember(failure);
   if (!explains && !is_victim) failures_.add_program_end(failure);
   if (stage_ == Stage::kRunning) {
-    is_explained_ = explains;
+    is_explained_ = explains || roster_.has_to_go();  // it stops its own programs
     break_up(failure.message, change_of(failure.cause));
   } else if (explains) {
     is_explained_ = true;

@@ -151,6 +151,7 @@ void Gang::on_leaving(Joiner& joiner) {
     end(StopReason::kDrained, true, why);
   } else if (lives()) {
     joiner.is_leaving = true;
+    is_explained_ = true;
     // Who has trained to the end will be through before long.
     if (!is_leader && !is_almost_through()) begin_reform(why, Change::kWorkerLeft);
   } else if (stage_ == Stage::kGathering && is_leader) {

@@ -32,6 +32,7 @@
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
+#include "operator/core/shortage.h"
 #include "operator/core/steps.h"
 #include "operator/core/stop_steps.h"
 

@@ -96,8 +96,8 @@ std::vector<HeldSeat> held_seats(const Observed& seen);
 struct Staff {
   int size = 0;                    // of the gang; 0: it has no nodes
   std::set<int> slots;             // of workers that are there, or on their way to their nodes
-  std::set<int> awaited;           // that have lost a worker, or were given up and are wanted again
-  std::set<int> given_up;          // whose worker is wanted when nobody else waits
+  std::set<int> awaited;           // that have lost a worker, and are to have another one
+  std::set<int> given_up;          // that are to have one when nobody else waits
   int pods = 0;                    // between attempts, and afterwards: those that have not ended
   bool is_between = false;         // two attempts: `slots` are all
   int kept = 0;                    // between attempts: workers that the one before had nodes for

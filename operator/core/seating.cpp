@@ -2,9 +2,11 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
+#include "operator/core/shortage.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -367,12 +369,14 @@ Staff staff_of(const Observed& seen, TimePoint now) {
   }
   staff.pods = 0;  // of one slot there may be two, where a node is lost
   staff.slots = std::move(present);
-  std::set<std::string> held;
-  for (const HeldSeat& seat : held_seats(seen)) held.insert(seat.pod);
+  // Without a record nobody knows who was lost: all are to be made, or an attempt follows. Nor does
+  // anybody of a pod that has no UID there yet.
+  std::set<std::pair<int, int>> next;  // slot and number of its pod
+  if (record != nullptr) {
+    for (const EligiblePod& pod : record->spec.pods) next.insert({pod.slot, pod.n});
+  }
   for (const PlacedPod& placed : placed_pods(seen, record)) {
-    const std::string name = pod_name(job, attempt, placed.slot, placed.n);
-    // Without a record nobody knows who was lost: all are to be made, or an attempt follows.
-    const bool counts = record == nullptr || held.contains(name);
+    const bool counts = record == nullptr || next.contains({placed.slot, placed.n});
     if (placed.slot < staff.size && counts) staff.slots.insert(placed.slot);
   }
   if (record == nullptr) return staff;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operator/core/node_steps.h"
+#include "operator/core/shortage.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {

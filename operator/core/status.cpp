@@ -6,6 +6,7 @@
 #include "common/api/json_fields.h"
 #include "common/base/check.h"
 #include "common/base/mutant.h"
+#include "operator/core/shortage.h"
 #include "operator/core/steps.h"
 #include "operator/core/stop_steps.h"
 

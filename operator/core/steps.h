@@ -112,22 +112,6 @@ void stall(Pass& pass, const std::string& reason, const std::string& message);
 // A spec that cannot be turned into a pod will not be tried; it says so.
 bool has_buildable_template(Pass& pass);
 
-// shortage.cpp: a gang that has not all its workers.
-// With fewer it does not begin (spec.elastic.onShortage Shrink), nor go on.
-int least_members(const Pass& pass);
-// When one that may begin smaller has waited for all of it for long enough; of a job with
-// spec.elastic.
-TimePoint settles_at(const Pass& pass);
-bool has_settled(Pass& pass);  // or wakes up then
-// Nothing of it has run since it was started, or resumed.
-bool is_first_attempt(const api::TrainingJobStatus& status);
-// With how many of its workers it would begin now. One that has run before begins again at once.
-int seats_needed(Pass& pass);
-// The gang runs, and another pod would not be what the others are.
-bool would_differ(const Pass& pass);
-void leave_seat(Pass& pass, const api::EligiblePod& place);  // of such a pod
-bool restarts_changed(Pass& pass);                           // a gang that waits for such a pod
-
 // finish.cpp: the two-step end, and what comes after it.
 bool has_succeeded(const Pass& pass);
 void begin_success(Pass& pass);

@@ -1,5 +1,6 @@
 // A launcher whose cloud says that its machine goes.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 
 #include "common/api/contract.h"
@@ -41,4 +42,25 @@ TEST_CASE("membership: who has trained to the end does not leave for a machine t
   CHECK(world.node(1).terminations.empty());
   CHECK(world.node(1).exit_code == api::kExitDone);
   CHECK(world.node(0).exit_code == api::kExitDone);
+}
+
+TEST_CASE("membership: a leader that goes explains what its end makes of foreign programs",
+          "[launcher]") {
+  GangWorld world({.launchers = 3, .runtime = api::RuntimeKind::kTorch, .has_checkpoints = false});
+  world.run_to_training();
+  world.is_api_down = true;  // so that it cannot hand over at once
+  if (GENERATE(false, true)) {
+    world.give(0, TerminationAsked{});
+    world.exit_process(1, 1);
+  } else {
+    world.exit_process(1, 1);
+    world.give(0, TerminationAsked{});
+  }
+  world.obey_stops(143);
+  world.pass(1900ms);
+  world.is_api_down = false;
+  world.pass(2s);
+  CHECK(world.leader() == 1);
+  CHECK(world.status().failures.empty());
+  CHECK_FALSE(world.node(1).exit_code.has_value());
 }

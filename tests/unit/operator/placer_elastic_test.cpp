@@ -23,6 +23,14 @@ struct Elastic : PlacedWorld {
     cluster.create_job(name, replicas, "Custom", 4, scheduling);
     cluster.settle(seconds{30});
   }
+  // In a queue with quota for two of it, in which another job waits.
+  void begin_in_queue() {
+    cluster.set_queue("team", 8);
+    create("team");
+    cluster.settle(seconds{70});
+    REQUIRE(workers("wide") == 2);
+    fill("later", 1, {{"queueName", "team"}});
+  }
   int workers(const std::string& job, int attempt = 1) {
     int count = 0;
     for (const json& pod : cluster.all(kube::resources::kPods)) {
@@ -67,11 +75,7 @@ TEST_CASE(
     "placer: an elastic job takes no more quota than there is, and others go before its growth",
     "[controller][I44]") {
   Elastic world;
-  world.cluster.set_queue("team", 8);
-  world.create("team");
-  world.cluster.settle(seconds{70});
-  REQUIRE(world.workers("wide") == 2);
-  world.fill("later", 1, {{"queueName", "team"}});
+  world.begin_in_queue();
   CHECK(world.reason("later") == "WaitingForQuota");
   world.cluster.set_queue("team", 12);
   world.cluster.settle(seconds{30});
@@ -87,11 +91,7 @@ TEST_CASE(
 TEST_CASE("placer: an elastic job that restarts goes on with as many as it had, at once",
           "[controller][I43][I44]") {
   Elastic world;
-  world.cluster.set_queue("team", 8);
-  world.create("team");
-  world.cluster.settle(seconds{70});
-  REQUIRE(world.workers("wide") == 2);
-  world.fill("later", 1, {{"queueName", "team"}});
+  world.begin_in_queue();
   world.cluster.fail_pod("wide-1-0-0");
   world.cluster.fail_pod("wide-1-1-0");
   SECTION("the same operator") {}

@@ -18,6 +18,18 @@ core::Seating room_for(const core::Observed& seen, int workers) {
   return seating;
 }
 
+// With three of four it trains; the last one comes when there is room.
+World short_of_one(const bool& is_full) {
+  World world = World::elastic(4, 2);
+  world.seats = [&is_full](const core::Observed& seen) {
+    return is_full ? room_for(seen, 3) : core::Seating{};
+  };
+  world.settle(seconds{30});
+  world.report(10);
+  world.settle();
+  return world;
+}
+
 core::Plan asking(const World& world) {
   core::Observed seen = world.observed();
   const core::Seating none;
@@ -136,14 +148,8 @@ TEST_CASE("seating: a job that may begin smaller since it waits does", "[core][I
 
 TEST_CASE("seating: a pod that would not be what the others are does not come in",
           "[core][I33][I35]") {
-  World world = World::elastic(4, 2);
   bool is_full = true;
-  world.seats = [&](const core::Observed& seen) {
-    return is_full ? room_for(seen, 3) : core::Seating{};
-  };
-  world.settle(seconds{30});
-  world.report(10);
-  world.settle();
+  World world = short_of_one(is_full);
   const auto edit = [&] {
     world.set_spec([](auto& spec) { spec.runtime_config_json = R"({"steps":99})"; });
   };
@@ -186,14 +192,8 @@ TEST_CASE("seating: a pod that would not be what the others are does not come in
 TEST_CASE("seating: a pod more that is refused is given up", "[core][I43][I44]") {
   for (int crash = 0; crash < 8; ++crash) {
     INFO("crash after " << crash << " actions");
-    World world = World::elastic(4, 2);
     bool is_full = true;
-    world.seats = [&](const core::Observed& seen) {
-      return is_full ? room_for(seen, 3) : core::Seating{};
-    };
-    world.settle(seconds{30});
-    world.report(10);
-    world.settle();
+    World world = short_of_one(is_full);
     is_full = world.is_kubelet_on = false;
     world.settle();
     REQUIRE(world.pods.contains("gpt-1-3-0"));

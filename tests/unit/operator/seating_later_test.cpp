@@ -157,3 +157,12 @@ TEST_CASE("seating: of a gang that runs only the pod is moved that the scheduler
   CHECK(world.job.status.attempt == 1);
   CHECK(world.pods.contains("gpt-1-1-2"));
 }
+
+TEST_CASE("seating: a worker that is lost before its UID is on record keeps its quota",
+          "[core][I44]") {
+  World world = placed_gang();
+  world.group->status = {};
+  for (api::EligiblePod& pod : world.group->spec.pods) pod.uid.clear();
+  world.pod(1).phase = api::PodPhase::kFailed;
+  CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1, 2});
+}
