@@ -249,7 +249,7 @@ void ControllerLoop::release(const JobKey& key, const JobEntry* entry) {
   int active = 0;
   std::optional<TimePoint> given_up;
   for (const auto& [name, pod] : entry->pods) {
-    if (core::is_terminal(*pod)) continue;
+    if (core::is_terminal(*pod) || !core::is_left_of(key.name, pod->meta)) continue;
     if (!pod->meta.deletion_time) {
       ++active;
     } else if (clock_.now() < *pod->meta.deletion_time + kEndsWithin) {

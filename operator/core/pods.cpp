@@ -64,12 +64,24 @@ bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid) {
   return std::ranges::any_of(meta.owners, [&](const auto& owner) { return owner.uid == uid; });
 }
 
+namespace {
+
+bool is_owned_by_job(const std::string& job_name, const api::ObjectMeta& meta) {
+  return std::ranges::any_of(meta.owners, [&](const api::OwnerReference& owner) {
+    return owner.kind == "TrainingJob" && owner.name == job_name;
+  });
+}
+
+}  // namespace
+
 bool is_leftover(const api::TrainingJob& job, const api::ObjectMeta& meta) {
   const auto label = meta.labels.find(api::kLabelJobUid);
   if (label != meta.labels.end() && label->second != job.meta.uid) return true;
-  return std::ranges::any_of(meta.owners, [&](const api::OwnerReference& owner) {
-    return owner.kind == "TrainingJob" && owner.name == job.meta.name;
-  });
+  return is_owned_by_job(job.meta.name, meta);
+}
+
+bool is_left_of(const std::string& job_name, const api::ObjectMeta& meta) {
+  return meta.labels.contains(api::kLabelJobUid) || is_owned_by_job(job_name, meta);
 }
 
 const api::PodView* PodBuckets::at(int slot) const {

@@ -39,6 +39,8 @@ bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid);
 // Left of a deleted job of this job's name: the garbage collector, or the orphan plan, takes it
 // away.
 bool is_leftover(const api::TrainingJob& job, const api::ObjectMeta& meta);
+// Of a job of this name that is gone; a pod that somebody else gave such a name is not.
+bool is_left_of(const std::string& job_name, const api::ObjectMeta& meta);
 
 // Terminating for so long that nobody waits for it any more; it may be running, on a node that we
 // cannot reach. Fenced by its attempt (SPEC.md, "A pod that does not end").

@@ -230,6 +230,22 @@ TEST_CASE("queue: a job that is deleted when it is given nodes is charged for no
   }
 }
 
+TEST_CASE("queue: a pod of somebody else's with a name like ours is charged to nobody",
+          "[controller][I44]") {
+  Full world;
+  world.cluster.call(kube::create_request(
+      kube::resources::kPods, "team",
+      {{"apiVersion", "v1"},
+       {"kind", "Pod"},
+       {"metadata", {{"name", "one-900-0-0"}, {"labels", {{api::kLabelManagedBy, "pawl"}}}}},
+       {"spec", {{"containers", json::array({{{"name", "x"}, {"image", "x"}}})}}}}));
+  const json job = world.cluster.get(kube::resources::kTrainingJobs, "one");
+  world.cluster.call(kube::delete_request(kube::resources::kTrainingJobs, "team", "one",
+                                          {.uid = job["metadata"]["uid"]}));
+  world.cluster.settle(seconds{120});
+  CHECK(world.phase("two") == "Running");
+}
+
 TEST_CASE("queue: a job that is larger after a failure waits for quota anew", "[controller][I44]") {
   Queued world(12);
   world.create("one", 1);
