@@ -19,7 +19,9 @@ bool can_resize(const Pass& pass) {
   if (pass.report == nullptr || pass.group->meta.deletion_time) return false;
   if (!spec.has_successors || spec.is_stopping) return false;
   const auto lives = [&](const Worker& worker) {
-    return pass.is_member(worker.pod->meta.uid) && outcome_of(*worker.pod) == Outcome::kNone;
+    const PodView& pod = *worker.pod;
+    return pass.is_member(pod.meta.uid) && outcome_of(pod) == Outcome::kNone &&
+           !is_given_up(pass.job, pod, pass.now_exact);
   };
   if (std::ranges::none_of(pass.pods.current, lives) &&
       std::ranges::none_of(pass.pods.leaving, lives))

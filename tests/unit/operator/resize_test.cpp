@@ -262,6 +262,21 @@ TEST_CASE("resize: pods and record are taken away: another attempt, whatever the
   CHECK(world.job.status.attempt == 2);
 }
 
+// Its record may be gone as well: a status that counts none of them would not tell of the attempt.
+TEST_CASE("resize: a gang of which nobody is waited for any more begins again", "[core][I4][I34]") {
+  World world = World::training(1);
+  world.is_kubelet_on = false;
+  world.delete_pod(0);
+  world.pod(0).meta.deletion_time = world.now - seconds{3'600};
+  scale(world, 3);
+  const core::Plan plan = world.plan();
+  REQUIRE_FALSE(plan.actions.empty());
+  const auto* status = std::get_if<core::PatchStatus>(&plan.actions.front());
+  REQUIRE(status != nullptr);
+  CHECK(status->after.attempt == 2);
+  CHECK(status->after.restarts.counted == 0);
+}
+
 TEST_CASE("resize: a member that fell silent and is not wanted any more is no loss",
           "[core][I34][B26]") {
   World world = World::training(3);
