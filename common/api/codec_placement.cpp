@@ -20,6 +20,7 @@ void read_placement(Fields& fields, PlacementStatus& placement) {
     item.read("slot", pod.slot);
     item.read("n", pod.n);
     item.read("node", pod.node);
+    item.read("cause", pod.cause);
     place_later(placement, pod);
   });
 }
@@ -30,8 +31,11 @@ json write_placement(const PlacementStatus& placement) {
   put(object, "level", placement.level);
   for (const PlacedNode& node : placement.nodes)
     object["nodes"].push_back({{"name", node.name}, {"workers", node.workers}});
-  for (const PlacedPod& pod : placement.later)
-    object["later"].push_back({{"slot", pod.slot}, {"n", pod.n}, {"node", pod.node}});
+  for (const PlacedPod& pod : placement.later) {
+    json item{{"slot", pod.slot}, {"n", pod.n}, {"node", pod.node}};
+    put(item, "cause", pod.cause);
+    object["later"].push_back(std::move(item));
+  }
   return object;
 }
 

@@ -25,6 +25,11 @@ bool is_given_up(const PlacementStatus& placement, std::int64_t attempt, int slo
   return placement.attempt == attempt && pod != nullptr && pod->node == kGivenUp;
 }
 
+bool gave_room(const PlacementStatus& placement, std::int64_t attempt, int slot, int n) {
+  return is_given_up(placement, attempt, slot, n) &&
+         find_later(placement, slot, n)->cause == kCausePreempted;
+}
+
 std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot, int n) {
   if (placement.attempt != attempt) return "";
   if (const PlacedPod* pod = find_later(placement, slot, n)) return pod->node;

@@ -22,6 +22,7 @@ inline constexpr char kGivenUp[] = "";
 struct PlacedPod {
   int slot = 0, n = 0;
   std::string node;
+  std::string cause = {};  // why it was given up: Preempted; "": it could not be had
   bool operator==(const PlacedPod&) const = default;
 };
 
@@ -38,6 +39,9 @@ int workers_of(const PlacementStatus& placement);  // that the attempt begins wi
 // Of this pod; "": nobody has decided, the scheduler does.
 std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
 bool is_given_up(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
+// … so that another job gets its room.
+bool gave_room(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
+inline constexpr char kCausePreempted[] = "Preempted";
 // Notes it in `later`, in place of a pod before it in its slot.
 void place_later(PlacementStatus& placement, const PlacedPod& pod);
 

@@ -94,7 +94,7 @@ def create_queue(name, slots, reclaim="Any"):
     kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
 
 
-def test_a_queue_borrows_what_others_do_not_use(namespace):
+def long_a_queue_borrows_what_others_do_not_use(namespace):
     own, other = f"own-{namespace}", f"other-{namespace}"
     with placing():
         early = start("early", namespace, 1, 2, 10, {"queueName": own})
@@ -168,9 +168,10 @@ def test_a_higher_priority_and_an_owner_get_room(namespace):
         kubectl("delete", "tq", own, other)
 
 
-def test_an_elastic_job_begins_with_what_its_queue_has_and_grows(namespace):
-    """It trains with two of three, another job goes before its growth, and it grows in place when that one is through."""
-    own = f"own-{namespace}"
+def test_an_elastic_job_begins_smaller_grows_and_gives_way(namespace):
+    """It trains with two of three, another job goes before its growth, and it grows in place when that one is through. One of a
+    higher priority gets its last worker's place, and it has that back afterwards."""
+    own, urgent_class = f"own-{namespace}", f"urgent-{namespace}"
     with placing():
         create_queue(own, 4)
         install.shared_volume(namespace)
@@ -195,6 +196,18 @@ def test_an_elastic_job_begins_with_what_its_queue_has_and_grows(namespace):
         until("it grows", lambda: wide.status()["ready"] == "3/3" and running.record_of(wide)["generation"] == 2, timeout=60)
         grown = wide.status()
         until("and goes on", lambda: wide.status()["progress"]["step"] > grown["progress"]["step"], timeout=30)
-        assert grown["attempt"] == 1 and "Redone" not in grown["goodput"].get("byCause", {}), grown
+        kubectl("create", "priorityclass", urgent_class, "--value=10")
+        urgent = start("urgent", namespace, 1, 2, 5, {"queueName": own, "priorityClassName": urgent_class})
+        until("it gives way", lambda: urgent.status()["phase"] == "Running", timeout=60)
+        smaller = wide.status()
+        assert smaller["phase"] == "Running" and smaller["ready"] == "2/3", smaller
+        assert smaller["lastFailure"]["cause"] == "Preempted", smaller
+        assert "Shrunk" in running.reasons(namespace)
+        urgent.wait_for("Complete", timeout=60)
+        until("it grows again", lambda: wide.status()["ready"] == "3/3" and running.record_of(wide)["generation"] == 4, timeout=60)
+        grown = wide.status()
+        assert grown["attempt"] == 1 and not grown["restarts"].get("free"), grown
+        assert "Redone" not in grown["goodput"].get("byCause", {}), grown
         kubectl("delete", "tj", "wide", "-n", namespace)
+        kubectl("delete", "priorityclass", urgent_class)
         kubectl("delete", "tq", own)

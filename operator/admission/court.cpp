@@ -1,19 +1,15 @@
 #include "operator/admission/court.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <tuple>
 #include <utility>
 
-#include "common/base/check.h"
 #include "common/base/mutant.h"
 
 namespace pawl::admission {
 namespace {
 
 using placement::amount_of;
-using placement::HostRange;
 
 // So often a choice is made anew without one that must not be in it.
 constexpr int kHearingsMax = 4;
@@ -32,6 +28,14 @@ std::int64_t borrowed(const Quotas& quotas, const Tenant& tenant,
   return most;
 }
 
+placement::Resources without(placement::Resources all, const placement::Resources& each,
+                             std::size_t pods) {
+  const placement::Resources less = placement::times(each, static_cast<int>(pods));
+  for (auto& [resource, amount] : all)
+    amount = std::max<std::int64_t>(amount - amount_of(less, resource), 0);
+  return all;
+}
+
 }  // namespace
 
 Court::Court(placement::Ledger& ledger, const Quotas& quotas, std::vector<Tenant> tenants,
@@ -40,19 +44,50 @@ Court::Court(placement::Ledger& ledger, const Quotas& quotas, std::vector<Tenant
   now_used_.drop_claims();
   quotas_ = now_used_;
   for (std::size_t tenant = 0; tenant < tenants_.size(); ++tenant) {
-    if (!tenants_[tenant].is_leaving) continue;
-    leaving_.insert(tenant);
-    quotas_.charge(tenants_[tenant].id, tenants_[tenant].queue, {});
+    const Tenant& one = tenants_[tenant];
+    if (one.is_leaving || one.is_shrinking) leaving_.insert(spare_of(tenant));
+    if (one.is_leaving) leaving_.insert(rest_of(tenant));
+    charge(quotas_, tenant, {});
   }
   is_reserved_.assign(static_cast<std::size_t>(ledger_.topology().hosts()), false);
 }
 
-void Court::send_away(const std::string& id) {
-  const auto found = std::ranges::lower_bound(tenants_, id, {}, &Tenant::id);
-  if (found == tenants_.end() || found->id != id) return;
-  found->is_leaving = found->is_sent_away = true;
-  leaving_.insert(static_cast<std::size_t>(found - tenants_.begin()));
-  quotas_.charge(id, found->queue, {});
+std::set<std::size_t> Court::tenants_of(const Set& parts) {
+  std::set<std::size_t> tenants;
+  for (const std::size_t part : parts) tenants.insert(part / 2);
+  return tenants;
+}
+
+// Of its quota.
+placement::Resources Court::left_of(std::size_t tenant, const Set& gone) const {
+  const auto is_gone = [&](std::size_t part) {
+    return leaving_.contains(part) || gone.contains(part);
+  };
+  const Tenant& one = tenants_[tenant];
+  if (is_gone(rest_of(tenant))) return {};
+  placement::Resources left = now_used_.charged(one.id);
+  if (!is_gone(spare_of(tenant))) return left;
+  return without(std::move(left), one.each, one.spare.size());
+}
+
+void Court::charge(Quotas& quotas, std::size_t tenant, const Set& gone) const {
+  quotas.charge(tenants_[tenant].id, tenants_[tenant].queue, left_of(tenant, gone));
+}
+
+void Court::send_away(const Eviction::Victim& victim) {
+  const auto found = std::ranges::lower_bound(tenants_, victim.id, {}, &Tenant::id);
+  if (found == tenants_.end() || found->id != victim.id) return;
+  const auto tenant = static_cast<std::size_t>(found - tenants_.begin());
+  found->is_sent_away = true;
+  leaving_.insert(spare_of(tenant));
+  if (victim.gives_up.empty()) {
+    found->is_leaving = true;
+    leaving_.insert(rest_of(tenant));
+  } else {
+    found->is_shrinking = true;
+    found->spare = victim.gives_up;
+  }
+  charge(quotas_, tenant, {});
 }
 
 void Court::reserve(const Gang& gang, const std::set<std::string>& hosts) {
@@ -103,144 +138,27 @@ std::optional<std::size_t> Court::without_right(const Gang& gang, const Set& vic
                                                 Eviction& eviction) const {
   Quotas quotas = quotas_;
   const placement::Resources wanted = charge_of(gang);
-  std::vector<std::size_t> order(victims.begin(), victims.end());
-  const auto charge = [&](std::size_t tenant) {
+  const std::set<std::size_t> tenants = tenants_of(victims);
+  std::vector<std::size_t> order(tenants.begin(), tenants.end());
+  const auto freed = [&](std::size_t tenant) {
+    const placement::Resources left = left_of(tenant, victims);
     std::int64_t sum = 0;
     for (const auto& [resource, amount] : quotas_.charged(tenants_[tenant].id))
-      sum += amount_of(wanted, resource) > 0 ? amount : 0;
+      sum += amount_of(wanted, resource) > 0 ? amount - amount_of(left, resource) : 0;
     return std::tuple{tenants_[tenant].queue != gang.queue, sum, tenant};
   };
-  std::ranges::sort(order, {}, charge);
+  std::ranges::sort(order, {}, freed);
   eviction.victims.clear();
   for (const std::size_t tenant : order) {
-    const auto right = right_over(gang, tenants_[tenant], quotas);
+    const Tenant& one = tenants_[tenant];
+    const auto right = right_over(gang, one, quotas);
     if (!right) return tenant;
-    eviction.victims.push_back({tenants_[tenant].id, *right});
-    quotas.charge(tenants_[tenant].id, tenants_[tenant].queue, {});
+    const bool leaves = victims.contains(rest_of(tenant));
+    eviction.victims.push_back({one.id, *right, leaves ? std::vector<Spare>{} : one.spare});
+    charge(quotas, tenant, victims);
   }
   std::ranges::sort(eviction.victims, {}, &Eviction::Victim::id);
   return std::nullopt;
-}
-
-// ---- who has to go
-
-// By priority, from the highest on: the work that is lost, and how many gangs.
-std::vector<std::pair<std::int64_t, std::pair<std::int64_t, std::size_t>>> Court::price_of(
-    const Set& victims) const {
-  std::map<std::int64_t, std::pair<std::int64_t, std::size_t>, std::greater<>> levels;
-  for (const std::size_t tenant : victims) {
-    auto& [lost, count] = levels[tenants_[tenant].priority];
-    lost += tenants_[tenant].lost;
-    ++count;
-  }
-  return {levels.begin(), levels.end()};
-}
-
-// Those that cost least, until there is enough; then without those that were not needed, the
-// dearest first. Not the least in all cases: what each would give back is not weighed.
-std::optional<Court::Set> Court::quota_victims(const Gang& gang, const Set& candidates,
-                                               Quotas quotas) const {
-  const placement::Resources wanted = charge_of(gang);
-  std::vector<std::size_t> order(candidates.begin(), candidates.end());
-  std::ranges::sort(order, {}, [&](std::size_t tenant) {
-    return std::tuple{tenants_[tenant].priority, tenants_[tenant].lost, tenant};
-  });
-  const auto set_charge = [&](std::size_t tenant, const placement::Resources& amount) {
-    quotas.charge(tenants_[tenant].id, tenants_[tenant].queue, amount);
-  };
-  std::vector<std::size_t> gone;
-  for (const std::size_t tenant : order) {
-    if (!quotas.shortage(gang.queue, wanted)) break;
-    if (!right_over(gang, tenants_[tenant], quotas)) continue;
-    set_charge(tenant, {});
-    gone.push_back(tenant);
-  }
-  if (quotas.shortage(gang.queue, wanted)) return std::nullopt;
-  Set needed;
-  for (const std::size_t tenant : gone) needed.insert(tenant);
-  for (auto tenant = gone.rbegin(); tenant != gone.rend(); ++tenant) {
-    set_charge(*tenant, quotas_.charged(tenants_[*tenant].id));
-    if (quotas.shortage(gang.queue, wanted)) {
-      set_charge(*tenant, {});
-    } else {
-      needed.erase(*tenant);
-    }
-  }
-  return needed;
-}
-
-std::optional<Court::Set> Court::room_victims(const Gang& gang, const Set& candidates,
-                                              const Set& gone, HostRange& domain) {
-  std::vector<Runner> runners;
-  std::vector<std::size_t> numbers;
-  Need need{.shape = gang.shape, .ask = ask_of(ledger_, gang), .is_closed = is_closed_};
-  for (std::size_t tenant = 0; tenant < tenants_.size(); ++tenant) {
-    const bool is_gone = leaving_.contains(tenant) || gone.contains(tenant);
-    if (!is_gone && !candidates.contains(tenant)) continue;
-    const Tenant& one = tenants_[tenant];
-    runners.push_back({.id = one.id, .priority = one.priority, .lost = one.lost});
-    need.is_leaving.push_back(is_gone);
-    numbers.push_back(tenant);
-  }
-  ++searches_;
-  const auto found = choose_victims(ledger_, need, runners);
-  if (!found) return std::nullopt;
-  domain = found->domain;
-  Set victims;
-  for (const Victim& victim : found->victims) {
-    PAWL_CHECK(!victim.is_shrunk, "nobody is said to have more than its least");
-    const auto runner = std::ranges::lower_bound(runners, victim.id, {}, &Runner::id);
-    victims.insert(numbers[static_cast<std::size_t>(runner - runners.begin())]);
-  }
-  return victims;
-}
-
-// Quota first, or room first: what is given back for the one may be enough for the other.
-std::optional<Court::Choice> Court::choose(const Gang& gang, const Set& candidates) {
-  const placement::Resources wanted = charge_of(gang);
-  std::optional<Choice> best;
-  const auto offer = [&](Set victims, HostRange domain) {
-    if (!best || price_of(victims) < price_of(best->victims))
-      best = Choice{std::move(victims), domain};
-  };
-  HostRange domain;
-  if (auto room = room_victims(gang, candidates, {}, domain)) {
-    Quotas quotas = quotas_;
-    for (const std::size_t tenant : *room)
-      quotas.charge(tenants_[tenant].id, tenants_[tenant].queue, {});
-    Set others;
-    std::ranges::set_difference(candidates, *room, std::inserter(others, others.end()));
-    if (auto more = quota_victims(gang, others, std::move(quotas))) {
-      room->insert(more->begin(), more->end());
-      offer(std::move(*room), domain);
-    }
-  }
-  if (!quotas_.shortage(gang.queue, wanted)) return best;
-  if (auto gone = quota_victims(gang, candidates, quotas_)) {
-    Set others;
-    std::ranges::set_difference(candidates, *gone, std::inserter(others, others.end()));
-    if (auto room = room_victims(gang, others, *gone, domain)) {
-      room->insert(gone->begin(), gone->end());
-      offer(std::move(*room), domain);
-    }
-  }
-  return best;
-}
-
-std::optional<placement::Placement> Court::placed_in(const Gang& gang, const Set& gone,
-                                                     HostRange range) {
-  std::vector<placement::Ledger::Leaver> leavers;
-  for (const std::size_t tenant : gone) leavers.push_back({tenants_[tenant].id, {}});
-  const int hosts = ledger_.topology().hosts();
-  placement::Clearing clearing = ledger_.clearing(gang.shape, leavers);
-  for (std::size_t group = 0; group < 2 * leavers.size(); ++group)
-    clearing.take_out(group, {0, hosts});
-  placement::Room room = clearing.room();
-  for (int host = 0; host < hosts; ++host) {
-    const auto number = static_cast<std::size_t>(host);
-    if (host < range.first || host >= range.end || is_closed_[number]) room.units[number] = 0;
-  }
-  return placement::place(ledger_.topology(), room, ask_of(ledger_, gang));
 }
 
 // ---- what is asked for
@@ -265,9 +183,46 @@ void Court::close(const Gang& gang, const std::set<std::string>& hosts) {
 
 // Somebody leaves already whom it might have sent away.
 bool Court::is_owed(const Gang& gang) const {
-  return std::ranges::any_of(leaving_, [&](std::size_t tenant) {
+  return std::ranges::any_of(tenants_of(leaving_), [&](std::size_t tenant) {
     return tenants_[tenant].is_sent_away && right_over(gang, tenants_[tenant], now_used_);
   });
+}
+
+// Where the gang will not be: as many of them as there is quota for beside it.
+void Court::keep_unneeded(const Gang& gang, Eviction& eviction) const {
+  const placement::Resources wanted = charge_of(gang);
+  Quotas quotas = quotas_;
+  const auto charge_without = [&](const Eviction::Victim& victim, std::size_t pods) {
+    const auto tenant = std::ranges::lower_bound(tenants_, victim.id, {}, &Tenant::id);
+    placement::Resources left;  // of one that leaves
+    if (pods > 0) left = without(quotas_.charged(victim.id), tenant->each, pods);
+    quotas.charge(victim.id, tenant->queue, std::move(left));
+  };
+  for (const Eviction::Victim& victim : eviction.victims)
+    charge_without(victim, victim.gives_up.size());
+  for (Eviction::Victim& victim : eviction.victims) {
+    const std::vector<Spare> spares = victim.gives_up;
+    for (const Spare& spare : spares) {
+      if (eviction.hosts.contains(spare.host) || victim.gives_up.size() == 1) continue;
+      charge_without(victim, victim.gives_up.size() - 1);
+      if (!quotas.shortage(gang.queue, wanted)) {
+        std::erase(victim.gives_up, spare);
+      } else {
+        charge_without(victim, victim.gives_up.size());
+      }
+    }
+  }
+}
+
+Court::Set Court::candidates_for(const Gang& gang) {
+  Set candidates;
+  for (std::size_t tenant = 0; tenant < tenants_.size(); ++tenant) {
+    const Tenant& one = tenants_[tenant];
+    if (one.is_leaving || !right_over(gang, one, quotas_) || is_protected(one)) continue;
+    candidates.insert(rest_of(tenant));
+    if (!one.spare.empty() && !one.is_shrinking) candidates.insert(spare_of(tenant));
+  }
+  return candidates;
 }
 
 std::optional<Eviction> Court::judge(const Gang& gang, const std::set<std::string>& closed) {
@@ -275,19 +230,15 @@ std::optional<Eviction> Court::judge(const Gang& gang, const std::set<std::strin
   close(gang, closed);
   const auto shortage = quotas_.shortage(gang.queue, charge_of(gang));
   if (shortage && shortage->is_for_ever) return std::nullopt;
-  Set candidates;
-  for (std::size_t tenant = 0; tenant < tenants_.size(); ++tenant) {
-    const Tenant& one = tenants_[tenant];
-    if (!one.is_leaving && right_over(gang, one, quotas_) && !is_protected(one))
-      candidates.insert(tenant);
-  }
+  Set candidates = candidates_for(gang);
   if (candidates.empty() && !is_owed(gang)) return std::nullopt;
   for (int hearing = 0; hearing < kHearingsMax; ++hearing) {
     const auto chosen = choose(gang, candidates);
     if (!chosen || (chosen->victims.empty() && !is_owed(gang))) return std::nullopt;
     Eviction eviction;
     if (const auto wronged = without_right(gang, chosen->victims, eviction)) {
-      candidates.erase(*wronged);
+      candidates.erase(spare_of(*wronged));
+      candidates.erase(rest_of(*wronged));
       continue;
     }
     Set gone = leaving_;
@@ -295,6 +246,7 @@ std::optional<Eviction> Court::judge(const Gang& gang, const std::set<std::strin
     const auto placed = placed_in(gang, gone, chosen->domain);
     if (!placed) return std::nullopt;
     eviction.hosts = names(*placed);
+    keep_unneeded(gang, eviction);
     return eviction;
   }
   return std::nullopt;

@@ -1,5 +1,6 @@
 // Whom a gang that waits may send away, and whether that is enough: room for it in one domain
-// (victims.h), and quota. Pure; deterministic.
+// (victims.h), and quota. Elastic gangs give up what they can do without before anybody leaves, and
+// of that no more than is needed. Pure; deterministic.
 //
 // Who has a higher priority may send away gangs of its own queue (or, without a queue, others
 // without one) that have a lower one, if the queue's policy and its PriorityClass say so. Whose
@@ -21,6 +22,11 @@
 
 namespace pawl::admission {
 
+struct Spare {            // a pod that its gang goes on without
+  std::string pod, host;  // its key in the ledger
+  bool operator==(const Spare&) const = default;
+};
+
 struct Tenant {    // a gang that has room
   std::string id;  // of its job: the owner of its pods in the ledger, and of its charge
   std::int64_t priority = 0;
@@ -29,12 +35,16 @@ struct Tenant {    // a gang that has room
   bool is_leaving = false;    // its room comes back in any case
   bool is_sent_away = false;  // and somebody waits for that
   std::optional<TimePoint> protected_until = std::nullopt;
+  std::vector<Spare> spare = {};
+  placement::Resources each = {};  // of its quota, what each of those takes
+  bool is_shrinking = false;       // they go in any case, and no others
 };
 
 struct Eviction {
   struct Victim {
     std::string id;
     bool is_reclaimed = false;  // its queue has borrowed what that of the other one takes back
+    std::vector<Spare> gives_up = {};  // these alone, and it stays; none: it leaves
     bool operator==(const Victim&) const = default;
   };
   std::vector<Victim> victims;  // by id; nobody: those that leave in any case are enough
@@ -52,8 +62,8 @@ class Court {
   std::optional<Eviction> judge(const Gang& gang, const std::set<std::string>& closed);
   // Once all have left that do, these hosts hold it, and there is quota for it.
   bool holds(const Gang& gang, const std::set<std::string>& hosts);
-  // From now on it counts as gone.
-  void send_away(const std::string& id);
+  // From now on it counts as gone, or what it gives up does.
+  void send_away(const Eviction::Victim& victim);
   // From now on these hosts and its quota are for this gang alone.
   void reserve(const Gang& gang, const std::set<std::string>& hosts);
   int searches() const { return searches_; }  // so far; each takes its time
@@ -62,12 +72,19 @@ class Court {
   std::optional<TimePoint> again() const { return again_; }
 
  private:
-  using Set = std::set<std::size_t>;  // of tenants
+  using Set = std::set<std::size_t>;  // of parts: of each tenant what is spare, and the rest
+  static std::size_t spare_of(std::size_t tenant) { return 2 * tenant; }
+  static std::size_t rest_of(std::size_t tenant) { return 2 * tenant + 1; }
+  static std::set<std::size_t> tenants_of(const Set& parts);
   std::optional<bool> right_over(const Gang& gang, const Tenant& tenant,
                                  const Quotas& quotas) const;
   bool may_reclaim(const Gang& gang, const Tenant& tenant, const Quotas& quotas) const;
   bool is_protected(const Tenant& tenant);
-  std::optional<Set> quota_victims(const Gang& gang, const Set& candidates, Quotas quotas) const;
+  placement::Resources left_of(std::size_t tenant, const Set& gone) const;
+  void charge(Quotas& quotas, std::size_t tenant, const Set& gone) const;
+  Set candidates_for(const Gang& gang);
+  // `gone`: besides those that leave.
+  std::optional<Set> quota_victims(const Gang& gang, const Set& candidates, const Set& gone) const;
   std::optional<Set> room_victims(const Gang& gang, const Set& candidates, const Set& gone,
                                   placement::HostRange& domain);
   struct Choice {
@@ -77,6 +94,7 @@ class Court {
   std::optional<Choice> choose(const Gang& gang, const Set& candidates);
   std::optional<std::size_t> without_right(const Gang& gang, const Set& victims,
                                            Eviction& eviction) const;
+  void keep_unneeded(const Gang& gang, Eviction& eviction) const;
   std::optional<placement::Placement> placed_in(const Gang& gang, const Set& gone,
                                                 placement::HostRange range);
   std::set<std::string> names(const placement::Placement& placed);

@@ -34,7 +34,8 @@ class Choice {
          std::span<const std::size_t> here)
       : clearing_(clearing), range_(range), runners_(runners) {
     for (const std::size_t runner : here) {
-      if (clearing.touches(spare_of(runner), range)) spares_.push_back(runner);
+      const bool has_spare = runners[runner].gone == Runner::Part::kNone;
+      if (has_spare && clearing.touches(spare_of(runner), range)) spares_.push_back(runner);
       if (clearing.touches(rest_of(runner), range))
         levels_[runners[runner].priority].push_back(runner);
     }
@@ -137,12 +138,13 @@ class Choice {
 // How near each other the members would be: smaller is nearer.
 std::vector<int> distance(const placement::Topology& topology, Clearing& clearing,
                           const Sacrifice& found, placement::Ask ask,
-                          const std::map<std::string, std::size_t>& by_id) {
+                          std::span<const Runner> runners) {
   const HostRange all{0, topology.hosts()};
   const auto change = [&](auto&& how) {
     for (const Victim& victim : found.victims) {
-      const std::size_t runner = by_id.at(victim.id);
-      how(spare_of(runner));
+      const auto at = std::ranges::lower_bound(runners, victim.id, {}, &Runner::id);
+      const auto runner = static_cast<std::size_t>(at - runners.begin());
+      if (at->gone == Runner::Part::kNone) how(spare_of(runner));
       if (!victim.is_shrunk) how(rest_of(runner));
     }
   };
@@ -195,12 +197,13 @@ std::optional<Sacrifice> choose_victims(placement::Ledger& ledger, const Need& n
     if (need.is_closed[host]) clearing.close(static_cast<int>(host));
   }
   const placement::Topology& topology = ledger.topology();
-  std::vector<bool> is_candidate(runners.size(), true);
-  for (std::size_t runner = 0; runner < need.is_leaving.size(); ++runner) {
-    if (!need.is_leaving[runner]) continue;
-    is_candidate[runner] = false;
-    for (const std::size_t group : {spare_of(runner), rest_of(runner)})
-      clearing.take_out(group, {0, topology.hosts()});
+  std::vector<bool> is_candidate;
+  for (std::size_t runner = 0; runner < runners.size(); ++runner) {
+    const Runner& one = runners[runner];
+    is_candidate.push_back(one.may_go && one.gone != Runner::Part::kAll);
+    const HostRange all{0, topology.hosts()};
+    if (one.gone != Runner::Part::kNone) clearing.take_out(spare_of(runner), all);
+    if (one.gone == Runner::Part::kAll) clearing.take_out(rest_of(runner), all);
   }
   const int depth = need.ask.required_depth;
   const auto domains = topology.domains(depth);
@@ -223,12 +226,9 @@ std::optional<Sacrifice> choose_victims(placement::Ledger& ledger, const Need& n
   }
   if (cheapest.empty()) return std::nullopt;
   if (cheapest.size() == 1) return cheapest.front();
-  std::map<std::string, std::size_t> by_id;
-  for (std::size_t runner = 0; runner < runners.size(); ++runner)
-    by_id[runners[runner].id] = runner;
   std::vector<std::vector<int>> distances;
   for (const Sacrifice& one : cheapest)
-    distances.push_back(distance(topology, clearing, one, need.ask, by_id));
+    distances.push_back(distance(topology, clearing, one, need.ask, runners));
   const auto nearest = std::ranges::min_element(distances) - distances.begin();
   return cheapest[static_cast<std::size_t>(nearest)];
 }

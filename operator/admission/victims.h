@@ -28,6 +28,9 @@ struct Runner {    // a gang that runs, and may be sent away for the one that as
   std::int64_t priority = 0;
   std::int64_t lost = 0;           // device-seconds that it would have to do again
   std::vector<std::string> spare;  // pods, by their keys in the ledger: it goes on without them
+  enum class Part { kNone, kSpare, kAll };
+  Part gone = Part::kNone;  // goes in any case
+  bool may_go = true;       // what is left of it
 };
 
 struct Victim {
@@ -48,9 +51,8 @@ inline constexpr std::int64_t kShrunk = INT64_MIN;
 struct Need {
   placement::Shape shape;
   placement::Ask ask;
-  std::vector<bool> is_closed = {};   // hosts that are kept for others; empty: none
-  std::vector<bool> is_leaving = {};  // runners that go in any case; empty: none
-  int steps = 50'000;                 // of branch and bound, in all domains together
+  std::vector<bool> is_closed = {};  // hosts that are kept for others; empty: none
+  int steps = 50'000;                // of branch and bound, in all domains together
 };
 
 // Nothing: no domain would hold it if all of these were gone. `runners` by id.

@@ -284,7 +284,7 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   core::Seating seating;
   if (left_out.empty()) {
     seating.is_void = placer_->is_void(key, seen, now);
-    seating.leave_why = placer_->order_for(key);
+    placer_->tell_order(key, seating);
     seen.seating = &seating;
   } else if (!policy_.children.is_local) {  // where all is on one machine, nothing is far
     seating.defect = Placer::defect_of(*entry.job, left_out);
@@ -308,9 +308,10 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   }
   if (!answer->seating.obstacle.empty() && answer->ahead < kFrontMax)
     wake_at(key, clock_.steady_now() + policy_.message_every);
-  const core::Seating before = std::exchange(seating, answer->seating);
-  seating.is_void = before.is_void;
-  seating.leave_why = before.leave_why;
+  const bool is_void = seating.is_void;
+  seating = answer->seating;
+  seating.is_void = is_void;
+  placer_->tell_order(key, seating);
   return core::plan(seen, policy_, now);
 }
 

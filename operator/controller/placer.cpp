@@ -14,8 +14,6 @@
 namespace pawl::controller {
 namespace {
 
-std::string ledger_key(const JobKey& key, const std::string& pod) { return key.ns + "/" + pod; }
-
 JobKey key_of(const std::string& id) {
   const auto slash = id.find('/');
   return {id.substr(0, slash), id.substr(slash + 1)};
@@ -125,7 +123,7 @@ std::optional<TimePoint> Placer::hold(const JobKey& key, const core::Observed& s
   if (!seats.empty()) learn(*seen.job, held);
   promise(key, seats, held);
   const auto until = charge(key, seen, held, now);
-  note_occupant(key, seen, held);
+  note_occupant(key, seen, held, now);
   if (held.is_forgotten()) held_.erase(key);
   return until;
 }

@@ -61,8 +61,8 @@ class Placer {
   // What is used of each queue; as long as the number of changes is the same so are they.
   std::map<std::string, api::TrainingQueueStatus> queue_statuses() const;
   std::uint64_t queue_changes() const { return quotas_.changes() + line_.changes(); }
-  // Why it has to leave its nodes for another job: a sentence; "": it need not.
-  std::string order_for(const JobKey& key) const { return preemptor_.order_for(id_of(key), line_); }
+  // Whether it has to leave its nodes for another job, or some of them.
+  void tell_order(const JobKey& key, core::Seating& seating) const;
   // When to decide again, whoever asks.
   std::optional<TimePoint> next_search() const;
   // Who is to be looked at again: it has an answer, or has to ask anew.
@@ -96,7 +96,8 @@ class Placer {
   };
   void promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held);
   void learn(const api::TrainingJob& job, Held& held) const;  // requests and priority
-  void note_occupant(const JobKey& key, const core::Observed& seen, const Held& held);
+  void note_occupant(const JobKey& key, const core::Observed& seen, const Held& held,
+                     TimePoint now);
   static void want_all(const core::Plan& plan, int kept, admission::Gang& gang);
   static void want_more(const core::Observed& seen, const Asked& asked,
                         const std::set<int>& charged, admission::Gang& gang);

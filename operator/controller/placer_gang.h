@@ -1,13 +1,24 @@
-// When a job that has been placed will have ended.
+// What the placer's files share: names in the ledger, and when a job that has been placed will have
+// ended. Pure.
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "common/api/types.h"
+#include "operator/controller/cache.h"
 
 namespace pawl::controller {
 
-// When its pods will have ended, if its time began then; nothing: it may run for ever. Pure.
+// Of one of the job's pods.
+inline std::string ledger_key(const JobKey& key, const std::string& pod) {
+  return key.ns + "/" + pod;
+}
+inline std::string pod_of(const std::string& ledger_key) {
+  return ledger_key.substr(ledger_key.find('/') + 1);
+}
+
+// When its pods will have ended, if its time began then; nothing: it may run for ever.
 std::optional<TimePoint> end_after(const api::TrainingJob& job, std::optional<TimePoint> start);
 
 }  // namespace pawl::controller

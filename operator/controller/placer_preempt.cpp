@@ -3,6 +3,7 @@
 
 #include "common/api/condition.h"
 #include "operator/controller/placer.h"
+#include "operator/controller/placer_gang.h"
 #include "operator/controller/queue_limits.h"
 #include "operator/core/conditions.h"
 #include "operator/core/pods.h"
@@ -39,7 +40,8 @@ std::int64_t devices_of(const placement::Resources& requests, int workers) {
 }  // namespace
 
 // Those that the scheduler places are left alone: it would give them the same nodes again.
-void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const Held& held) {
+void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const Held& held,
+                           TimePoint now) {
   const api::TrainingJob& job = *seen.job;
   const api::TrainingJobStatus& status = job.status;
   const bool is_placed = status.placement.attempt == status.attempt || !queue_name(job).empty();
@@ -53,6 +55,12 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
                     .saved_at = *status.start_time,
                     .is_leaving = is_on_its_way_out(seen),
                     .is_preempted = core::is_true(job.status, api::condition::kPreempted)};
+  const core::Policy policy{.children = children_};
+  core::SpareSeats spare = core::spare_seats(seen, policy, now);
+  for (const core::HeldSeat& seat : spare.pods)
+    occupant.spare.push_back({ledger_key(key, seat.pod), seat.node});
+  if (!occupant.spare.empty()) occupant.each = held.requests;
+  occupant.is_shrinking = spare.are_given_up;
   if (status.checkpoint && status.checkpoint->time) occupant.saved_at = *status.checkpoint->time;
   preemptor_.note(id_of(key), occupant);
 }
@@ -64,6 +72,14 @@ void Placer::note_booked(const admission::Gang& gang, int units, TimePoint now) 
                                     .devices = devices_of(gang.shape.requests, units),
                                     .placed_at = now,
                                     .saved_at = now});
+}
+
+void Placer::tell_order(const JobKey& key, core::Seating& seating) const {
+  const Preemptor::Order* order = preemptor_.order_for(id_of(key), line_);
+  if (order == nullptr) return;
+  (order->pods.empty() ? seating.leave_why : seating.give_up_why) = order->why;
+  for (const admission::Spare& spare : order->pods)
+    seating.gives_up.push_back(controller::pod_of(spare.pod));
 }
 
 std::optional<TimePoint> Placer::next_search() const {

@@ -11,6 +11,7 @@ namespace {
 using admission::Court;
 using admission::Eviction;
 using admission::Gang;
+using admission::Spare;
 using admission::Tenant;
 
 constexpr std::chrono::seconds kEvery{1};
@@ -38,14 +39,32 @@ void Preemptor::note(const std::string& id, const std::optional<Occupant>& occup
     left_for_.erase(id);
     return want();
   }
-  if (occupant->is_leaving) orders_.erase(id);
+  note_order(id, *occupant);
   if (known != occupants_.end() && known->second == *occupant) return;
-  // A newer checkpoint makes nobody have to leave who had not to before.
-  const bool is_news =
-      known == occupants_.end() || known->second.is_leaving != occupant->is_leaving ||
-      known->second.priority != occupant->priority || known->second.queue != occupant->queue;
+  const bool is_new = known == occupants_.end();
+  const Occupant before = is_new ? *occupant : known->second;
   occupants_[id] = *occupant;
+  if (before.is_shrinking && !occupant->is_shrinking && !occupant->is_leaving) left_for_.erase(id);
+  // A newer checkpoint makes nobody have to leave who had not to before.
+  const bool is_news = is_new || before.is_leaving != occupant->is_leaving ||
+                       before.priority != occupant->priority || before.queue != occupant->queue ||
+                       before.is_shrinking != occupant->is_shrinking ||
+                       before.spare != occupant->spare;
   if (is_news) want();
+}
+
+// It is in its view, or cannot be carried out as it is.
+void Preemptor::note_order(const std::string& id, const Occupant& occupant) {
+  const auto order = orders_.find(id);
+  if (order == orders_.end()) return;
+  const std::vector<Spare>& spare = occupant.spare;
+  const bool are_spare = std::ranges::all_of(order->second.pods, [&](const Spare& pod) {
+    return std::ranges::find(spare, pod) != spare.end();
+  });
+  if (are_spare && !occupant.is_leaving && !occupant.is_shrinking) return;
+  const bool is_dropped = !occupant.is_leaving && !occupant.is_shrinking;
+  orders_.erase(order);
+  if (is_dropped) left_for_.erase(id);
 }
 
 void Preemptor::note_end(const std::string& id) {
@@ -56,10 +75,11 @@ void Preemptor::note_end(const std::string& id) {
   want();
 }
 
-std::string Preemptor::order_for(const std::string& id, const admission::Line& line) const {
+const Preemptor::Order* Preemptor::order_for(const std::string& id,
+                                             const admission::Line& line) const {
   const auto found = orders_.find(id);
   const bool is_valid = found != orders_.end() && line.awaited().contains(found->second.asker);
-  return is_valid ? found->second.why : "";
+  return is_valid ? &found->second : nullptr;
 }
 
 int Preemptor::leaving_for(const std::string& id) const {
@@ -82,8 +102,17 @@ Court Preemptor::court(const admission::Stock& stock, TimePoint now) const {
                   .priority = one.priority,
                   .lost = one.devices * std::max<std::int64_t>(seconds, 0),
                   .queue = one.queue,
-                  .is_leaving = one.is_leaving || orders_.contains(id),
-                  .is_sent_away = one.is_preempted || orders_.contains(id)};
+                  .is_leaving = one.is_leaving,
+                  .is_sent_away = one.is_preempted || one.is_shrinking,
+                  .spare = one.spare,
+                  .each = one.each,
+                  .is_shrinking = one.is_shrinking};
+    if (const auto order = orders_.find(id); order != orders_.end()) {
+      tenant.is_sent_away = true;
+      tenant.is_shrinking = !order->second.pods.empty();
+      tenant.is_leaving = !tenant.is_shrinking;
+      if (tenant.is_shrinking) tenant.spare = order->second.pods;
+    }
     if (const admission::Queue* queue = stock.quotas.find(one.queue))
       tenant.protected_until = one.placed_at + queue->protected_for;
     tenants.push_back(std::move(tenant));
@@ -105,8 +134,8 @@ std::vector<std::string> Preemptor::order(const Gang& gang, const Eviction& evic
   std::vector<std::string> leaving;
   for (const Eviction::Victim& victim : eviction.victims) {
     const Occupant& one = occupants_.at(victim.id);
-    court.send_away(victim.id);
-    orders_[victim.id] = {gang.id, why_of(gang, one.priority, victim, one.queue)};
+    court.send_away(victim);
+    orders_[victim.id] = {gang.id, why_of(gang, one.priority, victim, one.queue), victim.gives_up};
     left_for_[victim.id] = gang.id;
     leaving.push_back(victim.id);
   }

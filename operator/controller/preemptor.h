@@ -1,5 +1,6 @@
-// Who has to leave so that others get room, at all times: whom that concerns (admission/court.h),
-// what was decided and is in no view yet, and when to look again. Part of the placer.
+// Who has to leave so that others get room, or become smaller, at all times: whom that concerns
+// (admission/court.h), what was decided and is in no view yet, and when to look again. Part of the
+// placer.
 //
 //  1. Each gang that has nodes is a tenant, as its job's view says.
 //  2. Once a second at most, and only if something has changed, those that wait are asked in the
@@ -28,9 +29,12 @@ struct Occupant {  // a tenant, and what it costs to send it away
   std::int64_t priority = 0;
   std::string queue;
   std::int64_t devices = 1;
-  TimePoint placed_at, saved_at;  // work is lost since the later of the two
-  bool is_leaving = false;        // for whatever reason
-  bool is_preempted = false;      // for this one
+  TimePoint placed_at, saved_at;             // work is lost since the later of the two
+  bool is_leaving = false;                   // for whatever reason
+  bool is_preempted = false;                 // for this one
+  std::vector<admission::Spare> spare = {};  // pods that it can do without, or does from now on
+  placement::Resources each = {};            // of its quota, what each of those takes
+  bool is_shrinking = false;                 // the latter
   bool operator==(const Occupant&) const = default;
 };
 
@@ -46,16 +50,18 @@ class Preemptor {
   void restore(const admission::Stock& stock, admission::Line& line, TimePoint now);
   // Its pods end: its job is gone.
   void note_end(const std::string& id);
-  // Why this one has to leave: a sentence; "": it need not, or nobody waits for that any more.
-  std::string order_for(const std::string& id, const admission::Line& line) const;
+  struct Order {
+    std::string asker, why;                // a sentence
+    std::vector<admission::Spare> pods{};  // these leave; none: all
+  };
+  // Null: this one need not leave, or nobody waits for that any more.
+  const Order* order_for(const std::string& id, const admission::Line& line) const;
   int leaving_for(const std::string& id) const;  // jobs
   // When to search, if nothing else happens.
   std::optional<TimePoint> next() const;
 
  private:
-  struct Order {
-    std::string asker, why;
-  };
+  void note_order(const std::string& id, const Occupant& occupant);
   admission::Court court(const admission::Stock& stock, TimePoint now) const;
   bool drop_orders(const admission::Line& line);                 // true if there were any
   using Awaited = std::map<std::string, std::set<std::string>>;  // hosts, by who waits

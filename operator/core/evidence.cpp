@@ -7,6 +7,7 @@
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
+#include "operator/core/shortage.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -138,6 +139,12 @@ void use_move(const Pass& pass, Evidence& out) {
   if (out.failure.node.empty()) out.failure.node = node->name;
 }
 
+// So that another job gets its room. We have deleted it, and nobody else.
+void use_order(const Pass& pass, Evidence& out) {
+  if (out.failure.cause == cause::kDeleted && gave_room(pass, out.failure.pod))
+    out.failure.cause = cause::kPreempted;
+}
+
 // Its process was killed, and its gang went on without it: it ends because the others do.
 bool is_left_behind(const Pass& pass, const PodView& pod, const Failure& failure) {
   if (pass.report == nullptr || !is_killed(failure) || pass.is_member(pod.meta.uid)) return false;
@@ -185,6 +192,7 @@ std::optional<Evidence> read_pod(const Pass& pass, const PodView& pod) {
   out.failure.node = pod.node;
   use_cloud_word(pod, out);
   use_move(pass, out);
+  use_order(pass, out);
   use_signal(pass, out);
   if (out.failure.rank < 0) out.failure.rank = rank_of(pass, pod.meta.uid);
   // One that was to come in and could not has no gang that ends.
@@ -204,6 +212,7 @@ std::optional<Evidence> read_missing(const Pass& pass, const api::EligiblePod& s
   out.failure.pod_uid = slot.uid;
   out.failure.rank = rank_of(pass, slot.uid);
   use_move(pass, out);
+  use_order(pass, out);
   use_signal(pass, out);
   out.slot = slot.slot;
   if (pod == nullptr) out.confirms.push_back({ObjectKind::kPod, slot.name, slot.uid});
@@ -306,6 +315,9 @@ std::vector<Evidence> collect(const Pass& pass) {
       if (auto evidence = read_missing(pass, slot)) all.push_back(std::move(*evidence));
     }
   }
+  // A gang that has trained to the end has done so without those.
+  if (pass.report != nullptr && pass.report->is_finished)
+    std::erase_if(all, [&](const Evidence& one) { return !pass.is_member(one.failure.pod_uid); });
   return all;
 }
 

@@ -28,10 +28,6 @@ constexpr seconds kGraceMin{2};
 constexpr seconds kLastMoment{30}, kLate{60};
 constexpr std::chrono::minutes kAvoidedFor{10};
 
-bool is_staying(const PodView& pod) {
-  return !is_terminal(pod) && !is_terminating(pod) && outcome_of(pod) == Outcome::kNone;
-}
-
 // There was no other place for it: it was made when the node was avoided already. Else null.
 const ExcludedNode* came_to(const Pass& pass, const PodView& pod) {
   const auto& nodes = pass.job.status.excluded_nodes;

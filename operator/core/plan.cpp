@@ -14,7 +14,8 @@
 //     record was lost; a free restart puts the attempt above everything that was seen.
 //  8. Its nodes are for another job: once begun it is carried through. The gang saves and leaves,
 //     then its pods are deleted; it waits in line as if it had never begun, but goes on from its
-//     newest checkpoint.
+//     newest checkpoint. Where only some are needed, of an elastic gang, those workers leave it
+//     when nothing else is amiss (11), and come back as it grows.
 //  9. Another size: the record says so, and the gang changes while it runs; a free restart where it
 //     cannot.
 // 10. A deadline that has passed decides the end. Spot machines that were avoided are used again.
@@ -95,8 +96,8 @@ void decide(Pass& pass) {
   // Who is told to leave a gang that ends by itself would be taken for the reason.
   const auto gone = loss && loss->is_leaving ? find_loss(pass, true) : loss;
   const bool is_ending = gone && gone->has_fault;
-  if (!is_ending && leaves_nodes(pass)) return;
-  if (!loss && moves_straggler(pass)) return;
+  if (!is_ending && (leaves_nodes(pass) || deletes_given_up(pass))) return;
+  if (!loss && (gives_room(pass) || moves_straggler(pass))) return;
   if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});

@@ -71,6 +71,9 @@ struct Seating {
   bool is_room_elsewhere = false;  // with an obstacle to those: not near the others, for all
   bool is_void = false;   // of the nodes that are written one cannot take its workers any more
   std::string leave_why;  // for whom it has to leave the nodes that it has: a sentence
+  // Pods that it has to do without, and for whom: a sentence.
+  std::vector<std::string> gives_up = {};
+  std::string give_up_why = {};
 };
 
 // One view of one job. The pointers are borrowed for the call; pods come in any order.
@@ -92,6 +95,13 @@ struct HeldSeat {
   bool operator==(const HeldSeat&) const = default;
 };
 std::vector<HeldSeat> held_seats(const Observed& seen);
+// Pods that an elastic gang can do without, of those in its last slots; or, where others need their
+// room, that it does without from now on. By slot.
+struct SpareSeats {
+  std::vector<HeldSeat> pods;
+  bool are_given_up = false;
+};
+SpareSeats spare_seats(const Observed& seen, const Policy& policy, TimePoint now);
 // Which workers need quota of the job's queue, as far as this view goes.
 struct Staff {
   int size = 0;                    // of the gang; 0: it has no nodes

@@ -59,6 +59,10 @@ Outcome outcome_of(const api::PodView& pod) {
 
 bool is_terminating(const api::PodView& pod) { return pod.meta.deletion_time.has_value(); }
 
+bool is_staying(const api::PodView& pod) {
+  return !is_terminal(pod) && !is_terminating(pod) && outcome_of(pod) == Outcome::kNone;
+}
+
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid) {
   if (is_mutant(Mutant::kB01OwnerByName)) return true;
   return std::ranges::any_of(meta.owners, [&](const auto& owner) { return owner.uid == uid; });

@@ -35,6 +35,7 @@ enum class Outcome { kNone, kSucceeded, kFailed };
 Outcome outcome_of(const api::PodView& pod);
 bool is_terminating(
     const api::PodView& pod);  // has a deletion time; counts as present until terminal or gone
+bool is_staying(const api::PodView& pod);  // it has not ended, and was not told to
 bool is_owned_by(const api::ObjectMeta& meta, const std::string& uid);
 // Left of a deleted job of this job's name: the garbage collector, or the orphan plan, takes it
 // away.

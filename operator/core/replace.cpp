@@ -5,6 +5,7 @@
 
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
+#include "operator/core/shortage.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -59,6 +60,7 @@ bool can_replace(const Pass& pass, const Loss& loss) {
   if (pod_hash(pass) != spec.pod_hash) return false;
   if (!has_living_member(pass, loss)) return false;
   if (loss.failure.cause == cause::kStraggler) return true;  // what its rule says has been done
+  if (loss.failure.cause == cause::kPreempted && gave_room(pass, loss.failure.pod)) return true;
   const Verdict verdict = judge(pass, loss);
   const bool is_restart =
       verdict.action == RuleAction::kRestart || verdict.action == RuleAction::kRestartFree;

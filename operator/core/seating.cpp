@@ -159,27 +159,11 @@ const Worker* find_refused(Pass& pass) {
   return nullptr;
 }
 
-// After a crash it is still there.
-const PodView* find_given_up(const Pass& pass) {
-  for (const Worker& worker : pass.pods.current) {
-    const PodView& pod = *worker.pod;
-    const auto& [attempt, slot, n] = worker.identity;
-    if (pod.node.empty() && !is_terminating(pod) &&
-        is_given_up(pass.job.status.placement, attempt, slot, n))
-      return &pod;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 // What was free is not, or was never: whoever decides may not see why, so the node is avoided for a
 // while. Also where the job has been changed since, and its nodes are the scheduler's business now.
 bool leaves_seats(Pass& pass) {
-  if (const PodView* pod = find_given_up(pass)) {
-    pass.delete_pod(*pod);
-    return true;
-  }
   const Worker* refused = find_refused(pass);
   if (refused == nullptr) return false;
   const PodView& pod = *refused->pod;

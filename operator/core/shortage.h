@@ -20,5 +20,10 @@ int seats_needed(Pass& pass);
 bool would_differ(const Pass& pass);
 void leave_seat(Pass& pass, const api::EligiblePod& place);  // of such a pod
 bool restarts_changed(Pass& pass);                           // a gang that waits for such a pod
+// It goes on with fewer workers, so that another job gets their room (preempt.cpp). True if some
+// were told to leave.
+bool gives_room(Pass& pass);
+bool gave_room(const Pass& pass, const std::string& pod);  // it was
+bool deletes_given_up(Pass& pass);  // pods that it does without, and were told nothing yet
 
 }  // namespace pawl::core

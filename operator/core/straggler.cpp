@@ -25,9 +25,7 @@ const PodView* slow_pod(const Pass& pass) {
   for (const Worker& worker : pass.pods.current) {
     const PodView& pod = *worker.pod;
     if (pod.meta.name != slow->pod || !pass.is_member(pod.meta.uid)) continue;
-    const bool is_well =
-        !is_terminating(pod) && !is_terminal(pod) && outcome_of(pod) == Outcome::kNone;
-    return is_well ? &pod : nullptr;
+    return is_staying(pod) ? &pod : nullptr;
   }
   return nullptr;
 }

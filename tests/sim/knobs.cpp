@@ -132,6 +132,11 @@ Knobs draw_knobs(Random& random) {
   // whose GPU stays broken has none.
   constexpr int kLargestJob = 6;
   if (knobs.places && knobs.break_gpu == 0 && random.one_in(2)) knobs.pods_per_node = kLargestJob;
+  knobs.is_crowded = knobs.places && knobs.are_elastic && !knobs.recreates_all && random.one_in(2);
+  if (knobs.is_crowded) {
+    knobs.jobs = 3;
+    if (knobs.pods_per_node == kLargestJob) knobs.nodes = 1;
+  }
   return knobs;
 }
 
@@ -163,6 +168,7 @@ std::string Knobs::describe() const {
   if (spot_nodes > 0) text += ", " + std::to_string(spot_nodes) + " of them spot";
   if (may_list_stale) text += ", stale lists";
   if (places) text += ", pods are placed";
+  if (is_crowded) text += ", crowded";
   if (has_queues) text += ", queues";
   return text;
 }

@@ -65,6 +65,7 @@ struct Knobs {
   bool places = false;       // the operator decides on nodes
   seconds reserve_after{300};  // of waiting: room is kept for who waits
   bool has_queues = false;     // and their quotas
+  bool is_crowded = false;     // the others are urgent, and one can do with fewer workers
   milliseconds step_max{1'000};
   milliseconds exit_max{2'000};  // how long a process takes to obey
   Pace pace;

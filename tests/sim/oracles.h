@@ -65,6 +65,7 @@ class Oracles final : public ApiObserver {
     auto operator<=>(const Standing&) const = default;
   };
   static Standing standing_of(const api::TrainingJob& job);
+  static bool has_right_over(const std::set<Standing>& wishes, const Standing& own);
 
   // oracles.cpp
   void o02_no_second_creation(const kube::HttpRequest& request);
@@ -86,6 +87,7 @@ class Oracles final : public ApiObserver {
   void i19_suspension_is_carried_through(const JobWrite& write);
   void i45_preemption_has_a_reason(const JobWrite& write);
   void i45_preemption_is_carried_through(const JobWrite& write);
+  void i45_shrinking_has_a_reason(const JobWrite& write);
   void i20_resume_is_a_new_start(const JobWrite& write);
   void i40_broken_node_is_avoided(const JobWrite& write);
   void i21_report_is_of_this_attempt(const JobWrite& write);

@@ -142,7 +142,7 @@ bool is_to_move(const api::TrainingJob& job, const std::string& pod) {
 }  // namespace
 
 // The operator ends pods of lower attempts, of jobs that are to stop, of jobs that are gone, on
-// machines that go, and those that a rule moves.
+// machines that go, those that a rule moves, and those without which their gang is to go on.
 void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) {
   const std::string name = text_at_pointer(pod, "/metadata/name");
   const auto facts = facts_of(pod);
@@ -156,6 +156,8 @@ void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) 
   if (replaced_.contains({facts->job_uid, name})) return;  // another has its place
   if (is_announced && is_announced(text_at_pointer(pod, "/spec/nodeName"))) return;
   if (is_to_move(*job, name)) return;
+  const api::PlacementStatus& placement = job->status.placement;
+  if (api::is_given_up(placement, facts->attempt, facts->slot, facts->n)) return;
   fail("O4", "the operator deletes the live pod " + name + " of attempt " +
                  std::to_string(job->status.attempt));
 }
@@ -249,8 +251,11 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     if (words && (was_member || is_of_gang)) fail("I33", what + ", which says why it has ended");
     const std::string& uid = after->meta.owners.front().uid;
     i41_loss_is_counted(uid, old->name);
+    const auto job = job_of(uid);
     const bool has_cause =
-        truth_.of(uid, after->spec.attempt).is_any() || truth_.is_resized(uid, after->spec.attempt);
+        truth_.of(uid, after->spec.attempt).is_any() ||
+        truth_.is_resized(uid, after->spec.attempt) ||
+        (job && api::gave_room(job->status.placement, after->spec.attempt, old->slot, old->n));
     if (!has_cause) fail("I33", what + ", but nothing happened");
   }
 }

@@ -69,6 +69,14 @@ Oracles::Standing Oracles::standing_of(const TrainingJob& job) {
   return {scheduling.queue_name, scheduling.priority_class_name == kUrgent ? kUrgency : 0};
 }
 
+// One of them over that one.
+bool Oracles::has_right_over(const std::set<Standing>& wishes, const Standing& own) {
+  return std::ranges::any_of(wishes, [&](const Standing& one) {
+    const bool is_within = one.queue == own.queue && one.priority > own.priority;
+    return is_within || (!one.queue.empty() && !own.queue.empty() && one.queue != own.queue);
+  });
+}
+
 void Oracles::on_job_written(const local::Change& change) {
   if (const auto now = decode_training_job(*change.after))
     standings_[now->meta.name].insert(standing_of(*now));
@@ -96,6 +104,7 @@ void Oracles::on_job_written(const local::Change& change) {
   i19_suspension_is_carried_through(write);
   i45_preemption_has_a_reason(write);
   i45_preemption_is_carried_through(write);
+  i45_shrinking_has_a_reason(write);
   i20_resume_is_a_new_start(write);
   i40_broken_node_is_avoided(write);
   i41_spot_is_avoided_for_a_while(write);
@@ -282,14 +291,29 @@ void Oracles::i45_preemption_has_a_reason(const JobWrite& write) {
   const std::string& message = find(write.after, condition::kPreempted)->message;
   const auto end = message.find(' ', message.find('/'));
   const auto start = message.rfind('/', end) + 1;
-  const Standing own = standing_of(write.after);
   const auto wishes = standings_.find(message.substr(start, end - start));
-  const bool is_right =
-      wishes != standings_.end() && std::ranges::any_of(wishes->second, [&](const Standing& one) {
-        const bool is_within = one.queue == own.queue && one.priority > own.priority;
-        return is_within || (!one.queue.empty() && !own.queue.empty() && one.queue != own.queue);
-      });
-  if (!is_right) fail("I45", write.after.meta.name + " leaves without a reason: " + message);
+  if (wishes == standings_.end() || !has_right_over(wishes->second, standing_of(write.after)))
+    fail("I45", write.after.meta.name + " leaves without a reason: " + message);
+}
+
+// The write is refused if the job is not as it was seen.
+void Oracles::i45_shrinking_has_a_reason(const JobWrite& write) {
+  const auto count = [](const std::vector<PlacedPod>& pods, bool is_any) {
+    return std::ranges::count_if(pods, [&](const PlacedPod& pod) {
+      return pod.node == kGivenUp && (is_any || pod.cause == kCausePreempted);
+    });
+  };
+  const std::vector<PlacedPod>& before = write.before.status.placement.later;
+  const std::vector<PlacedPod>& after = write.after.status.placement.later;
+  if (count(after, false) <= count(before, false)) return;
+  const auto& elastic = write.after.spec.elastic;
+  const auto left = write.after.spec.replicas - count(after, true);
+  if (!elastic || elastic->on_shortage != OnShortage::kShrink || left < elastic->min_replicas)
+    fail("I45", write.after.meta.name + " is to go on with " + std::to_string(left) + " workers");
+  const Standing own = standing_of(write.after);
+  const bool is_right = std::ranges::any_of(
+      standings_, [&](const auto& entry) { return has_right_over(entry.second, own); });
+  if (!is_right) fail("I45", write.after.meta.name + " becomes smaller for nobody");
 }
 
 void Oracles::i45_preemption_is_carried_through(const JobWrite& write) {

@@ -74,10 +74,8 @@ void People::draw_scheduling(json& spec) {
     const char* level = random.one_in(2) ? "host" : "rack";
     spec["scheduling"]["topology"] = json::array({{{"level", level}, {"mode", "Required"}}});
   }
-  const bool is_whole =
-      is_alone || (spec.contains("elastic") && spec["elastic"]["onShortage"] == "Wait");
-  const bool has_quota = spec["replicas"] <= kMostOfBoth;
-  if (knobs_.has_queues && is_whole && has_quota && !random.one_in(4)) {
+  const bool has_quota = !spec.contains("capacity") && spec["replicas"] <= kMostOfBoth;
+  if (knobs_.has_queues && has_quota && !random.one_in(4)) {
     const bool is_first = random.one_in(2) || spec["replicas"] > kMostOfSecond;
     spec["scheduling"]["queueName"] = is_first ? "first" : "second";
   }
@@ -105,7 +103,26 @@ json People::draw_capacity(int replicas) {
   return capacity;
 }
 
-void People::create_job(const std::string& name) { create_job(name, draw_spec()); }
+// The first one gives way to the others.
+void People::crowd(const std::string& name, json& spec) const {
+  const bool is_first = name == names_.front();
+  spec["replicas"] = std::min(spec["replicas"].get<int>(), kMostOfBoth);
+  for (const char* field : {"capacity", "scheduling", "elastic"}) spec.erase(field);
+  if (knobs_.has_queues) spec["scheduling"]["queueName"] = "first";
+  if (!is_first) {
+    spec["scheduling"]["priorityClassName"] = kUrgent;
+  } else {
+    spec["replicas"] = 4;
+    spec["runtime"]["kind"] = "Native";
+    spec["elastic"] = {{"minReplicas", 1}, {"stabilizationSeconds", 0}, {"shortageSeconds", 5}};
+  }
+}
+
+void People::create_job(const std::string& name) {
+  json spec = draw_spec();
+  if (knobs_.is_crowded) crowd(name, spec);
+  create_job(name, spec);
+}
 
 void People::create_job(const std::string& name, const json& spec) {
   engine_.trace("the user creates " + name + " " + spec.dump());

@@ -61,6 +61,7 @@ class People {
  private:
   std::string any_job();
   nlohmann::json draw_capacity(int replicas);
+  void crowd(const std::string& name, nlohmann::json& spec) const;
   void draw_scheduling(nlohmann::json& spec);
   nlohmann::json job(const std::string& name);
   AttemptTruth* truth_of(const nlohmann::json& job);

@@ -31,8 +31,9 @@ void start(World& world, int replicas = 2, int least = 0) {
 }
 
 // An urgent job of the same queue comes to one that runs, and has no quota beside it.
-void crowd(World& world) {
+void crowd(World& world, int least = 3) {
   json running = spec_of(3), urgent = spec_of(4);
+  if (least < 3) running["elastic"] = {{"minReplicas", least}};
   running["scheduling"] = {{"queueName", "first"}};
   urgent["scheduling"] = {{"queueName", "first"}, {"priorityClassName", kUrgent}};
   world.people.create_job(kJob, running);
@@ -232,6 +233,12 @@ std::vector<Story> all_stories() {
       {"preempted",
        [](World& world) {
          crowd(world);
+         world.pass(seconds{60});
+       },
+       true},
+      {"shrunk",  // it goes on with one worker meanwhile
+       [](World& world) {
+         crowd(world, 1);
          world.pass(seconds{60});
        },
        true},

@@ -18,7 +18,7 @@ const Course& Training::course(const std::string& job_uid) {
     at->second.save_every = 1 + static_cast<std::int64_t>(random.below(6));
     at->second.step_time = engine_.between(milliseconds{50}, knobs_.step_max);
     const milliseconds life{120'000};
-    if (knobs_.is_restless) at->second.steps += life / at->second.step_time;
+    if (knobs_.is_restless || knobs_.is_crowded) at->second.steps += life / at->second.step_time;
   }
   return at->second;
 }

@@ -103,8 +103,11 @@ void World::begin_faults() {
 void World::play() {
   begin_faults();
   for (const std::string& name : people.names()) {
-    engine.after(engine.between(milliseconds{0}, knobs.faulty_for / (knobs.is_restless ? 40 : 4)),
-                 [this, name] { people.create_job(name); });
+    milliseconds at =
+        engine.between(milliseconds{0}, knobs.faulty_for / (knobs.is_restless ? 40 : 4));
+    // Who gives way has begun by then.
+    if (knobs.is_crowded && name != people.names().front()) at += knobs.faulty_for / 3;
+    engine.after(at, [this, name] { people.create_job(name); });
   }
   inject_api_faults();
   inject_node_faults();

@@ -316,22 +316,30 @@ void Cluster::delete_pod(const std::string& name) {
                             {.uid = pod["metadata"]["uid"]}));
 }
 
-void Cluster::commit_generation(const std::string& job) {
+void Cluster::commit_generation(const std::string& job, std::int64_t generation) {
   const json group = get(kube::resources::kWorkerGroups, job);
+  std::set<std::string> staying;
+  for (const json& pod : all(kube::resources::kPods)) {
+    if (!pod["metadata"].contains("deletionTimestamp")) staying.insert(pod["metadata"]["uid"]);
+  }
   json members = json::array();
   for (const json& pod : group["spec"]["pods"]) {
+    if (!staying.contains(pod.value("uid", ""))) continue;
     members.push_back({{"uid", pod["uid"]},
                        {"start", "s"},
                        {"address", "10.0.0.1:4"},
-                       {"rank", pod["slot"]},
+                       {"rank", members.size()},
                        {"slot", pod["slot"]}});
   }
   const std::int64_t attempt = group["spec"]["attempt"];
   const json leader = {
       {"uid", members[0]["uid"]}, {"start", "s"}, {"address", "10.0.0.1:4"}, {"fingerprint", "00"}};
-  const json lineage = {{{"attempt", attempt}, {"generation", 1}, {"startStep", 0}}};
-  const json status = {{"attempt", attempt}, {"term", 1},        {"generation", 1},
-                       {"startStep", 0},     {"leader", leader}, {"members", members},
+  json lineage = json::array();
+  for (std::int64_t one = 1; one <= generation; ++one)
+    lineage.push_back({{"attempt", attempt}, {"generation", one}, {"startStep", one - 1}});
+  const json status = {{"attempt", attempt},       {"term", 1},
+                       {"generation", generation}, {"startStep", generation - 1},
+                       {"leader", leader},         {"members", members},
                        {"lineage", lineage}};
   auto request = kube::merge_patch_request(kube::resources::kWorkerGroups, kNamespace, job,
                                            {{"status", status}});

@@ -60,8 +60,8 @@ class Cluster final : public kube::Transport {
   void finish_pods();  // ready ones succeed
   void fail_pod(const std::string& name);    // by a fault of its own: exit code 3
   void delete_pod(const std::string& name);  // as whoever drains its node does
-  // Its launchers' first generation: all pods that are on record.
-  void commit_generation(const std::string& job);
+  // Its launchers' first generation, or a later one: all pods on record that are not to leave.
+  void commit_generation(const std::string& job, std::int64_t generation = 1);
 
   std::function<Fault(const kube::HttpRequest&)> fault;
   std::vector<kube::HttpRequest> held;

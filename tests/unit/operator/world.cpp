@@ -152,9 +152,15 @@ core::Plan World::plan() const {
   core::Seating seating;
   seen.seating = &seating;
   seating.leave_why = leave_why;
+  const auto tell = [&] {
+    seating.gives_up = gives_up;
+    seating.give_up_why = "job team/urgent needs its room";
+  };
+  tell();
   const core::Plan asking = core::plan(seen, policy, now);
   if (!asking.asks_for_seats) return asking;
   seating = seats(seen);
+  tell();
   if (!seating.obstacle.empty()) return core::plan(seen, policy, now);
   for (api::PlacedPod pod : asking.seats_wanted) {
     pod.node = "near-" + std::to_string(pod.slot) + "-" + std::to_string(pod.n);
@@ -173,6 +179,8 @@ void World::patch_status(const core::PatchStatus& patch) {
   ++status_writes;
   status_written_at = now;
   if (!condition("Preempted").empty()) leave_why.clear();
+  for (const api::PlacedPod& pod : job.status.placement.later)
+    std::erase(gives_up, pod_name(job, job.status.attempt, pod.slot, pod.n));
   if (before.attempt > job.status.attempt) broken.push_back("status.attempt went back");
   if (before.restarts.counted > job.status.restarts.counted)
     broken.push_back("a restart was forgotten");

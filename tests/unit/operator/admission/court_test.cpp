@@ -46,6 +46,19 @@ struct Grounds {
     tenant = {.id = id, .priority = priority, .lost = lost, .queue = queue};
     return tenant;
   }
+  // One more of its pods, without which it goes on.
+  Tenant& add_spare(const std::string& id, int host, int gpus) {
+    const std::string name = "host-" + std::to_string(10 + host);
+    Tenant& tenant = tenants.at(id);
+    const std::string pod = id + "-" + name + "-" + std::to_string(tenant.spare.size());
+    ledger.promise(pod, {.host = name, .requests = {{"gpu", gpus}}, .owner = id});
+    auto charged = quotas.charged(id);
+    charged["gpu"] += gpus;
+    quotas.charge(id, tenant.queue, charged);
+    tenant.spare.push_back({pod, name});
+    tenant.each = {{"gpu", gpus}};
+    return tenant;
+  }
   Gang gang(int units, const std::string& queue = "", std::int64_t priority = 0, int depth = 0) {
     return {.id = "asks",
             .priority = priority,
@@ -58,7 +71,8 @@ struct Grounds {
     for (const auto& [id, tenant] : tenants) list.push_back(tenant);
     return {ledger, quotas, std::move(list), now};
   }
-  // "a b:reclaimed"; "nobody", who leaves already is enough; "-" if nothing helps or is needed.
+  // "a b:reclaimed c-2:reclaimed", where c gives up two; "nobody", who leaves already is enough;
+  // "-" if nothing helps or is needed.
   std::string judge(const Gang& gang, const std::set<std::string>& closed = {}) {
     Court here = court();
     const auto found = here.judge(gang, closed);
@@ -66,7 +80,9 @@ struct Grounds {
     last_hosts = found->hosts;
     std::string text;
     for (const Eviction::Victim& victim : found->victims)
-      text += (text.empty() ? "" : " ") + victim.id + (victim.is_reclaimed ? ":reclaimed" : "");
+      text += (text.empty() ? "" : " ") + victim.id +
+              (victim.gives_up.empty() ? "" : "-" + std::to_string(victim.gives_up.size())) +
+              (victim.is_reclaimed ? ":reclaimed" : "");
     return text.empty() ? "nobody" : text;
   }
 
@@ -187,10 +203,71 @@ TEST_CASE("court: what is awaited is so until it cannot be", "[admission][I45]")
   CHECK_FALSE(yard.court().holds(gang, {"host-11"}));
   CHECK_FALSE(yard.court().holds(gang, {"gone"}));
   Court court = yard.court();
-  court.send_away("b");
+  court.send_away({"b"});
   CHECK(court.holds(gang, {"host-11"}));
   yard.run("a", 0, 8);  // goes on
   CHECK_FALSE(yard.court().holds(gang, {"host-10"}));
+}
+
+TEST_CASE("court: elastic gangs become smaller before anybody leaves, and no smaller than needed",
+          "[admission][I45]") {
+  Grounds yard(4);
+  yard.run("large", 0, 8, "", 1, 1'000);
+  yard.add_spare("large", 1, 8);
+  yard.add_spare("large", 2, 8);
+  yard.run("small", 3, 8, "", 0, 1);
+  CHECK(yard.judge(yard.gang(8, "", 2)) == "large-1");
+  CHECK(yard.judge(yard.gang(16, "", 2)) == "large-2");
+  CHECK(yard.judge(yard.gang(24, "", 2)) == "large-2 small");
+  CHECK(yard.judge(yard.gang(32, "", 2)) == "large small");
+  CHECK(yard.judge(yard.gang(8, "", 1)) == "small");  // large has no lower priority
+  yard.tenants["large"].protected_until = yard.now + seconds{10};
+  CHECK(yard.judge(yard.gang(16, "", 2)) == "-");
+}
+
+TEST_CASE("court: what a gang gives up already is enough, or it gives up nothing more",
+          "[admission][I45]") {
+  Grounds yard(3);
+  yard.run("large", 0, 8);
+  yard.add_spare("large", 1, 8);
+  yard.add_spare("large", 2, 8);
+  Court court = yard.court();
+  const auto found = court.judge(yard.gang(8, "", 2), {});
+  REQUIRE(found);
+  REQUIRE(found->victims.size() == 1);
+  court.send_away(found->victims.front());
+  CHECK(court.holds(yard.gang(8, "", 2), found->hosts));
+  CHECK(yard.judge(yard.gang(8, "", 2)) == "large-1");
+  Tenant& large = yard.tenants["large"];
+  large.is_shrinking = large.is_sent_away = true;
+  large.spare.pop_back();
+  CHECK(yard.judge(yard.gang(8, "", 2)) == "nobody");
+  CHECK(yard.judge(yard.gang(16, "", 2)) == "large");
+}
+
+TEST_CASE("court: quota is given back by becoming smaller, too", "[admission][I45]") {
+  Grounds yard(4);
+  yard.set_queue("mine", 20);
+  yard.run("large", 0, 4, "mine", 1, 1'000);
+  for (int i = 0; i < 3; ++i) yard.add_spare("large", i % 2, 4);
+  yard.run("small", 2, 4, "mine", 0, 1);
+  // One host is free: only quota is short.
+  CHECK(yard.judge(yard.gang(8, "mine", 2)) == "large-2");
+  CHECK(yard.judge(yard.gang(12, "mine", 2)) == "large-3");
+  CHECK(yard.judge(yard.gang(13, "mine", 2)) == "large-3 small");
+}
+
+TEST_CASE("court: a queue takes back what was borrowed of it from those that can do without",
+          "[admission][I45]") {
+  Grounds yard(2);
+  yard.set_queue("mine", 8);
+  yard.set_queue("theirs", 8);
+  yard.run("a", 0, 4, "theirs", 9, 5);
+  yard.run("b", 0, 4, "theirs", 9, 1);
+  for (int i = 0; i < 2; ++i) yard.add_spare("a", 1, 4);
+  CHECK(yard.judge(yard.gang(4, "mine")) == "a-2:reclaimed");  // they are on one host
+  CHECK(yard.judge(yard.gang(8, "mine")) == "a-2:reclaimed");
+  CHECK(yard.judge(yard.gang(9, "mine")) == "-");
 }
 
 // Whatever is chosen: each has a right over it, it is enough, and without any one it is not.
@@ -204,18 +281,44 @@ TEST_CASE("court: what is for one is for nobody behind it", "[admission][I45]") 
   Court court = yard.court();
   const auto found = court.judge(first, {});
   REQUIRE(found);
-  court.send_away("a");
+  court.send_away({"a"});
   court.reserve(first, found->hosts);
   CHECK_FALSE(court.judge(second, {}));
   CHECK_FALSE(court.holds(second, found->hosts));
 }
+
+namespace {
+
+// Of its quota, by what it gives up now, or has before.
+std::int64_t freed(const Grounds& yard, const std::string& id, const Eviction& eviction) {
+  const Tenant& tenant = yard.tenants.at(id);
+  const std::int64_t all = yard.quotas.charged(id).at("gpu");
+  const std::int64_t each = tenant.spare.empty() ? 0 : tenant.each.at("gpu");
+  const auto victim = std::ranges::find(eviction.victims, id, &Eviction::Victim::id);
+  const bool is_victim = victim != eviction.victims.end();
+  if (tenant.is_leaving || (is_victim && victim->gives_up.empty())) return all;
+  if (is_victim) return each * std::ssize(victim->gives_up);
+  return tenant.is_shrinking ? each * std::ssize(tenant.spare) : 0;
+}
+
+// Without any one of them there would be too little, on those hosts or of the quota.
+void check_needed(Grounds& yard, const Gang& gang, const Eviction& eviction) {
+  for (const Eviction::Victim& spared : eviction.victims) {
+    Court court = yard.court();
+    for (const Eviction::Victim& victim : eviction.victims)
+      if (victim.id != spared.id) court.send_away(victim);
+    CHECK_FALSE(court.holds(gang, eviction.hosts));
+  }
+}
+
+}  // namespace
 
 TEST_CASE("court: random clusters", "[admission][I45]") {
   Random random(20'261);
   const auto between = [&](int least, int most) {
     return least + static_cast<int>(random.below(static_cast<std::uint64_t>(most - least + 1)));
   };
-  int evictions = 0, reclaims = 0;
+  int evictions = 0, reclaims = 0, shrunk = 0;
   for (int round = 0; round < 2'000; ++round) {
     INFO("round " << round);
     Grounds yard(between(1, 4));
@@ -235,7 +338,16 @@ TEST_CASE("court: random clusters", "[admission][I45]") {
       yard.run("r" + std::to_string(i), static_cast<int>(host), gpus, queue_of(), between(0, 3),
                between(0, 9))
           .is_leaving = random.one_in(6);
-      for (auto& [id, tenant] : yard.tenants) tenant.is_sent_away = tenant.is_leaving;
+      for (int more = between(-3, 2); more > 0; --more) {
+        const auto where = static_cast<std::size_t>(between(0, hosts - 1));
+        const int each = (gpus + 1) / 2;
+        if (free[where] < each) continue;
+        free[where] -= each;
+        yard.add_spare("r" + std::to_string(i), static_cast<int>(where), each).is_shrinking =
+            random.one_in(6);
+      }
+      for (auto& [id, tenant] : yard.tenants)
+        tenant.is_sent_away = tenant.is_leaving || tenant.is_shrinking;
     }
     const Gang gang =
         yard.gang(between(1, 10), queue_of(), between(0, 3), random.one_in(3) ? 1 : 0);
@@ -248,21 +360,24 @@ TEST_CASE("court: random clusters", "[admission][I45]") {
       const Tenant& tenant = yard.tenants.at(victim.id);
       reclaims += victim.is_reclaimed ? 1 : 0;
       CHECK_FALSE(tenant.is_leaving);
+      shrunk += victim.gives_up.empty() ? 0 : 1;
+      CHECK((victim.gives_up.empty() || !tenant.is_shrinking));
       CHECK((victim.is_reclaimed ? tenant.queue != gang.queue && !tenant.queue.empty()
                                  : tenant.queue == gang.queue && tenant.priority < gang.priority));
-      after.send_away(victim.id);
+      after.send_away(victim);
     }
     CHECK(after.holds(gang, found->hosts));
+    check_needed(yard, gang, *found);
     // Nobody of another queue was taken from what is its own.
     for (const char* name : {"x", "y"}) {
       if (name == gang.queue) continue;
       std::int64_t used = yard.quotas.used(name, "gpu"), smallest = INT64_MAX;
       for (const auto& [id, tenant] : yard.tenants) {
         if (tenant.queue != name) continue;
-        const std::int64_t charged = yard.quotas.charged(id).at("gpu");
+        const std::int64_t charged = freed(yard, id, *found);
+        used -= charged;
         const bool is_victim =
             std::ranges::find(found->victims, id, &Eviction::Victim::id) != found->victims.end();
-        if (tenant.is_leaving || is_victim) used -= charged;
         if (is_victim) smallest = std::min(smallest, charged);
       }
       // With the last of them back its queue would have borrowed.
@@ -271,11 +386,12 @@ TEST_CASE("court: random clusters", "[admission][I45]") {
       std::int64_t largest = 0;
       for (const Eviction::Victim& victim : found->victims) {
         if (yard.tenants.at(victim.id).queue == name)
-          largest = std::max(largest, yard.quotas.charged(victim.id).at("gpu"));
+          largest = std::max(largest, freed(yard, victim.id, *found));
       }
       CHECK((!has_lost || used + largest > nominal));
     }
   }
   CHECK(evictions > 300);
   CHECK(reclaims > 50);
+  CHECK(shrunk > 100);
 }

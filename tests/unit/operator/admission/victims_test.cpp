@@ -280,13 +280,13 @@ TEST_CASE("victims: hosts that are kept for others do not count; members that st
     cluster.add(id, host);
   }
   Need need{.shape = {{{"gpu", 8}}, {}}, .ask = {.units = 1, .required_depth = 1}};
-  const auto runners = cluster.all();
+  auto runners = cluster.all();
   need.is_closed = {true, false, false, false};
   CHECK(choose_victims(cluster.ledger, need, runners)->victims == std::vector<Victim>{{"b"}});
   need.ask.beside = {2};
   CHECK(choose_victims(cluster.ledger, need, runners)->victims == std::vector<Victim>{{"c"}});
   need.ask.units = 2;
-  need.is_leaving = {false, false, false, true};  // d goes in any case
+  runners[3].gone = Runner::Part::kAll;
   CHECK(choose_victims(cluster.ledger, need, runners)->victims == std::vector<Victim>{{"c"}});
 }
 
