@@ -218,9 +218,11 @@ Court::Set Court::candidates_for(const Gang& gang) {
   Set candidates;
   for (std::size_t tenant = 0; tenant < tenants_.size(); ++tenant) {
     const Tenant& one = tenants_[tenant];
-    if (one.is_leaving || !right_over(gang, one, quotas_) || is_protected(one)) continue;
+    // What one that becomes smaller can do without is not known before it has.
+    if (one.is_leaving || one.is_shrinking) continue;
+    if (!right_over(gang, one, quotas_) || is_protected(one)) continue;
     candidates.insert(rest_of(tenant));
-    if (!one.spare.empty() && !one.is_shrinking) candidates.insert(spare_of(tenant));
+    if (!one.spare.empty()) candidates.insert(spare_of(tenant));
   }
   return candidates;
 }

@@ -171,9 +171,12 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   const api::TrainingJob& job = *seen.job;
   if (plan.seats_wanted.empty()) let_go(key);  // what it has cannot be used
   const auto before = held_.find(key);
-  const std::set<int> charged = before == held_.end() ? std::set<int>{} : before->second.charged;
+  std::set<int> charged = before == held_.end() ? std::set<int>{} : before->second.charged;
+  const core::Staff staff = core::staff_of(seen, now);
+  // Nor is what a pod still has that has been given up.
+  std::erase_if(charged, [&](int slot) { return staff.given_up.contains(slot); });
   // Nodes that it was given in this attempt and could not use are no quota that it keeps.
-  const bool keeps = core::staff_of(seen, now).is_between;
+  const bool keeps = staff.is_between;
   Asked& asked = asked_[key];
   if (asked.attempt != job.status.attempt) asked.refusal.reset();
   asked = {.attempt = job.status.attempt,

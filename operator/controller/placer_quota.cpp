@@ -24,10 +24,9 @@ std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed&
   };
   if (!staff.is_between) {
     std::ranges::for_each(is_known ? before : staff.awaited, keep);
-  } else if (held.charged_attempt >= 0 && before.size() < held.charged.size()) {
-    held.charged = before;
-  } else if (held.charged_attempt < 0) {  // this operator has begun since
-    std::erase_if(held.charged, [&](int slot) { return slot >= staff.kept; });
+  } else {  // the next attempt begins with the first slots; or this operator has begun since
+    const int kept = held.charged_attempt >= 0 ? static_cast<int>(before.size()) : staff.kept;
+    std::erase_if(held.charged, [&](int slot) { return slot >= kept; });
   }
   held.charged_attempt = attempt;
   held.charged_workers = std::max(staff.pods, static_cast<int>(held.charged.size()));

@@ -57,14 +57,14 @@ void Preemptor::note(const std::string& id, const std::optional<Occupant>& occup
 void Preemptor::note_order(const std::string& id, const Occupant& occupant) {
   const auto order = orders_.find(id);
   if (order == orders_.end()) return;
-  const std::vector<Spare>& spare = occupant.spare;
-  const bool are_spare = std::ranges::all_of(order->second.pods, [&](const Spare& pod) {
-    return std::ranges::find(spare, pod) != spare.end();
+  const std::vector<Spare>& pods = order->second.pods;
+  const bool is_carried_out = occupant.is_leaving || (occupant.is_shrinking && !pods.empty());
+  const bool are_spare = std::ranges::all_of(pods, [&](const Spare& pod) {
+    return std::ranges::find(occupant.spare, pod) != occupant.spare.end();
   });
-  if (are_spare && !occupant.is_leaving && !occupant.is_shrinking) return;
-  const bool is_dropped = !occupant.is_leaving && !occupant.is_shrinking;
+  if (!is_carried_out && are_spare) return;
+  if (!is_carried_out) left_for_.erase(id);
   orders_.erase(order);
-  if (is_dropped) left_for_.erase(id);
 }
 
 void Preemptor::note_end(const std::string& id) {
@@ -143,8 +143,9 @@ std::vector<std::string> Preemptor::order(const Gang& gang, const Eviction& evic
 }
 
 void Preemptor::restore(const admission::Stock& stock, admission::Line& line, TimePoint now) {
-  const bool is_somebody_leaving =
-      std::ranges::any_of(occupants_, [](const auto& entry) { return entry.second.is_preempted; });
+  const bool is_somebody_leaving = std::ranges::any_of(occupants_, [](const auto& entry) {
+    return entry.second.is_preempted || entry.second.is_shrinking;
+  });
   if (!is_somebody_leaving) return;
   Court here = court(stock, now);
   for (const Gang* gang : line.askers(stock.quotas)) {

@@ -315,9 +315,10 @@ std::vector<Evidence> collect(const Pass& pass) {
       if (auto evidence = read_missing(pass, slot)) all.push_back(std::move(*evidence));
     }
   }
-  // A gang that has trained to the end has done so without those.
+  // A gang that has trained to the end does not begin again for a pod that it was told to do
+  // without.
   if (pass.report != nullptr && pass.report->is_finished)
-    std::erase_if(all, [&](const Evidence& one) { return !pass.is_member(one.failure.pod_uid); });
+    std::erase_if(all, [&](const Evidence& one) { return gave_room(pass, one.failure.pod); });
   return all;
 }
 

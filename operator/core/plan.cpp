@@ -97,7 +97,9 @@ void decide(Pass& pass) {
   const auto gone = loss && loss->is_leaving ? find_loss(pass, true) : loss;
   const bool is_ending = gone && gone->has_fault;
   if (!is_ending && (leaves_nodes(pass) || deletes_given_up(pass))) return;
-  if (!loss && (gives_room(pass) || moves_straggler(pass))) return;
+  const bool is_well = !loss || (loss->is_leaving && !is_ending);
+  if (is_well && gives_room(pass)) return;
+  if (!loss && moves_straggler(pass)) return;
   if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});

@@ -107,6 +107,11 @@ SpareSeats spare_seats(const Observed& seen, const Policy& policy, TimePoint now
     const bool is_there = pass.pods.at(place.slot) != nullptr || !place.uid.empty();
     if (is_there && gave_room(pass, place.name)) spare.pods.push_back({place.name, ""});
   }
+  for (const Worker& worker : pass.pods.replaced) {  // off the record, and not gone
+    const PodView& pod = *worker.pod;
+    if (!is_terminal(pod) && !is_given_up(pass.job, pod, now) && gave_room(pass, pod.meta.name))
+      spare.pods.push_back({pod.meta.name, ""});
+  }
   spare.are_given_up = !spare.pods.empty();
   if (spare.are_given_up) return spare;
   for (const Worker* worker : spare_workers(pass)) spare.pods.push_back(seat_of(pass, *worker));

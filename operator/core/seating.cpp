@@ -342,6 +342,9 @@ Staff staff_of(const Observed& seen, TimePoint now) {
     if (identity && identity->attempt == attempt) present.insert(identity->slot);
   }
   if (has_ended(job) || !has_been_placed(job)) return staff;
+  for (const PlacedPod& pod : job.status.placement.later) {
+    if (pod.node == kGivenUp) staff.given_up.insert(pod.slot);
+  }
   const WorkerGroup* record = record_of(seen, attempt);
   staff.size = record != nullptr ? record->spec.target_members : job.spec.replicas;
   if (job.status.placement.attempt != attempt) {
@@ -364,9 +367,6 @@ Staff staff_of(const Observed& seen, TimePoint now) {
     if (placed.slot < staff.size && counts) staff.slots.insert(placed.slot);
   }
   if (record == nullptr) return staff;
-  for (const PlacedPod& pod : job.status.placement.later) {
-    if (pod.node == kGivenUp) staff.given_up.insert(pod.slot);
-  }
   for (const EligiblePod& pod : record->spec.pods) {
     if (pod.slot >= staff.size) continue;
     if (!pod.uid.empty()) staff.slots.insert(pod.slot);

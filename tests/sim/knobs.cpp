@@ -132,7 +132,9 @@ Knobs draw_knobs(Random& random) {
   // whose GPU stays broken has none.
   constexpr int kLargestJob = 6;
   if (knobs.places && knobs.break_gpu == 0 && random.one_in(2)) knobs.pods_per_node = kLargestJob;
-  knobs.is_crowded = knobs.places && knobs.are_elastic && !knobs.recreates_all && random.one_in(2);
+  // One after the other they would try each broken machine for longer than a run lasts.
+  const bool may_crowd = knobs.places && knobs.are_elastic && knobs.break_gpu == 0;
+  knobs.is_crowded = may_crowd && !knobs.recreates_all && random.one_in(2);
   if (knobs.is_crowded) {
     knobs.jobs = 3;
     if (knobs.pods_per_node == kLargestJob) knobs.nodes = 1;

@@ -130,3 +130,35 @@ TEST_CASE("placer: a wish that is withdrawn costs an elastic job nothing but wha
     CHECK(world.attempt("wide") == 1);
   }
 }
+
+TEST_CASE("placer: an elastic job gives up more for a second one when it has become smaller",
+          "[controller][I45]") {
+  Widened world;
+  world.cluster.clock.advance(seconds{1});
+  world.cluster.create_job("large", 1, "Custom", 8, {{"priorityClassName", "urgent"}});
+  world.ask("small", 2, {{"priorityClassName", "urgent"}});
+  for (int i = 0; i < 4; ++i) world.go_on(seconds{30});
+  CHECK(world.phase("large") == "Running");
+  CHECK(world.phase("small") == "Running");
+  CHECK(world.workers("wide") == 2);
+  CHECK(world.attempt("wide") == 1);
+}
+
+// In the first places of the next attempt, whichever it had in the one before.
+TEST_CASE("placer: an elastic job that fails while it becomes smaller keeps quota for what is left",
+          "[controller][I44][I45]") {
+  Widened world("theirs");
+  world.ask("owner", 4, {{"queueName", "mine"}});
+  world.cluster.is_kubelet_on = false;
+  world.cluster.settle(seconds{3});
+  REQUIRE(world.workers("wide") == 2);
+  world.cluster.fail_pod("wide-1-0-0");
+  world.cluster.settle(seconds{3});
+  SECTION("the same operator") {}
+  SECTION("another one") { world.cluster.start_operator(); }
+  world.cluster.is_kubelet_on = true;
+  world.cluster.settle(seconds{120});
+  CHECK(world.attempt("wide") == 2);
+  CHECK(world.workers("wide") == 2);
+  CHECK(world.phase("owner") == "Running");
+}

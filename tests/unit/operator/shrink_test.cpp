@@ -121,8 +121,29 @@ TEST_CASE("shrink: until they are off the record their room and quota are on the
         std::vector<api::PlacedPod>{{2, 0, "", "Preempted"}, {3, 0, "", "Preempted"}});
   CHECK(world.condition("Running") == "True");
   CHECK(std::ranges::count(world.events, "Shrunk") == 1);
-  world.finish_terminating();
-  CHECK(wide.seats().are_given_up);
+  SECTION("which is not before they are gone") {
+    for (int slot : {2, 3}) world.pod(slot).meta.deletion_time = world.now;
+    world.settle();
+    REQUIRE(world.group->spec.pods[3].n == 1);
+    CHECK(wide.seats().are_given_up);
+    world.finish_terminating();
+    CHECK_FALSE(wide.seats().are_given_up);
+  }
+  SECTION("nor before the record says so") {
+    world.finish_terminating();
+    CHECK(wide.seats().are_given_up);
+  }
+}
+
+// Its grace may be long, or others may follow.
+TEST_CASE("shrink: it waits for no pod that is leaving", "[core][I45]") {
+  Wide wide;
+  World& world = wide.world;
+  world.is_kubelet_on = false;
+  world.pod(3).meta.deletion_time = world.now + seconds{600};
+  world.gives_up = {"gpt-1-2-0"};
+  world.settle();
+  CHECK(world.pod(2).meta.deletion_time);
 }
 
 // Nor is any other loss of a pod that it has gone on without.
