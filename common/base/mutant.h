@@ -74,6 +74,7 @@ enum class Mutant {
   kI44QuotaUnseen,         // quotas are not looked at
   kI45EqualsLeave,         // who has the same priority has to make room
   kI45Forgotten,           // a job that was to leave stays, if nobody asks for that any more
+  kI45BelowLeast,          // a gang that becomes smaller has one less than its least
   kI38CountsForgotten,     // the launchers' counts are not taken
   kI38RecoveryUncounted,   // a gang with another leader counts no recovery
   kI39RedoneIsNew,         // steps that are made again count as productive

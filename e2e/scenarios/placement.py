@@ -53,7 +53,7 @@ def placing():
 
 def test_gangs_get_all_their_nodes_or_none(namespace):
     with placing() as nodes:
-        first = start("first", namespace, 3, 2, 45)  # six of eight
+        first = start("first", namespace, 3, 2, 35)  # six of eight
         until("it runs", lambda: first.status()["phase"] == "Running", timeout=60)
         placed = first.status()["placement"]
         assert [(one["name"], one["workers"]) for one in placed["nodes"]] in (
@@ -61,7 +61,7 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         wanted = [one["name"] for one in placed["nodes"] for _ in range(one["workers"])]
         assert [pod["spec"]["nodeName"] for pod in sorted(first.pods(), key=lambda pod: pod["metadata"]["name"])] == wanted
         # One of the three workers of the second gang would fit.
-        second = start("second", namespace, 3, 2, 10)
+        second = start("second", namespace, 3, 2, 5)
         message = waits(second)
         assert "no room for 3 workers" in message and f"{SLOT} 2" in message, message
         assert "1 would fit, on 1 of 2 nodes" in message, message
@@ -72,7 +72,7 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         assert "within one rack" in message and "1 job before it in line" in message, message
         # Younger, and before the other two in line: with it there is no room for the second one.
         kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10", "--preemption-policy=Never")
-        urgent = start("urgent", namespace, 3, 2, 10, {"priorityClassName": f"urgent-{namespace}"})
+        urgent = start("urgent", namespace, 3, 2, 5, {"priorityClassName": f"urgent-{namespace}"})
         message = waits(urgent)
         assert "in line" not in message, message
         assert first.status()["phase"] == "Running", first.status()

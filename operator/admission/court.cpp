@@ -47,7 +47,7 @@ Court::Court(placement::Ledger& ledger, const Quotas& quotas, std::vector<Tenant
     const Tenant& one = tenants_[tenant];
     if (one.is_leaving || one.is_shrinking) leaving_.insert(spare_of(tenant));
     if (one.is_leaving) leaving_.insert(rest_of(tenant));
-    charge(quotas_, tenant, {});
+    if (leaving_.contains(spare_of(tenant))) charge(quotas_, tenant, {});
   }
   is_reserved_.assign(static_cast<std::size_t>(ledger_.topology().hosts()), false);
 }

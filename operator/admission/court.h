@@ -1,6 +1,6 @@
 // Whom a gang that waits may send away, and whether that is enough: room for it in one domain
-// (victims.h), and quota. Elastic gangs give up what they can do without before anybody leaves, and
-// of that no more than is needed. Pure; deterministic.
+// (victims.h), and quota. Elastic gangs give up what they can do without before anybody leaves: on
+// the hosts where the other one will be, and as much more as its quota takes. Pure; deterministic.
 //
 // Who has a higher priority may send away gangs of its own queue (or, without a queue, others
 // without one) that have a lower one, if the queue's policy and its PriorityClass say so. Whose

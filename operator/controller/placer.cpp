@@ -173,10 +173,10 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   const auto before = held_.find(key);
   std::set<int> charged = before == held_.end() ? std::set<int>{} : before->second.charged;
   const core::Staff staff = core::staff_of(seen, now);
-  // Nor is what a pod still has that has been given up.
-  std::erase_if(charged, [&](int slot) { return staff.given_up.contains(slot); });
-  // Nodes that it was given in this attempt and could not use are no quota that it keeps.
+  // Nodes that it was given in this attempt and could not use are no quota that it keeps, nor is
+  // what a pod still has that it does without.
   const bool keeps = staff.is_between;
+  std::erase_if(charged, [&](int slot) { return staff.given_up.contains(slot); });
   Asked& asked = asked_[key];
   if (asked.attempt != job.status.attempt) asked.refusal.reset();
   asked = {.attempt = job.status.attempt,

@@ -139,10 +139,12 @@ void use_move(const Pass& pass, Evidence& out) {
   if (out.failure.node.empty()) out.failure.node = node->name;
 }
 
-// So that another job gets its room. We have deleted it, and nobody else.
+// So that another job gets its room. We have deleted it, and nobody else: that excuses no failure
+// beside it.
 void use_order(const Pass& pass, Evidence& out) {
-  if (out.failure.cause == cause::kDeleted && gave_room(pass, out.failure.pod))
-    out.failure.cause = cause::kPreempted;
+  if (out.failure.cause != cause::kDeleted || !gave_room(pass, out.failure.pod)) return;
+  out.failure.cause = cause::kPreempted;
+  out.is_left_out = true;
 }
 
 // Its process was killed, and its gang went on without it: it ends because the others do.

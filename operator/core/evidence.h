@@ -18,7 +18,7 @@ struct Evidence {
   std::optional<TimePoint> leaves_by;  // until then its containers may still run
   int slot = -1;                       // -1: of no pod that is lost
   bool is_silence = false;             // its pod looks well
-  bool is_left_out = false;            // … and its gang goes on without it
+  bool is_left_out = false;            // its gang goes on without it, whoever fails beside it
   bool has_last_words = false;         // its launcher has left by itself, and says why
   bool is_drained = false;             // through the eviction API
   bool was_told_by_cloud = false;      // … which is that its machine goes, or is broken

@@ -67,8 +67,9 @@ inline constexpr char kEvicted[] = "Evicted";
 inline constexpr char kNodeLost[] = "NodeLost";
 inline constexpr const char* kVictim = api::kCauseVictim;
 inline constexpr const char* kUnknown = api::kCauseUnknown;
-inline constexpr char kDeleted[] = "Deleted";          // somebody deleted the pod
-inline constexpr char kPreempted[] = "Preempted";      // kube-scheduler did
+inline constexpr char kDeleted[] = "Deleted";  // somebody deleted the pod
+// kube-scheduler did, or its gang goes on without it so that another job gets its room.
+inline constexpr const char* kPreempted = api::kCausePreempted;
 inline constexpr char kNodeRefused[] = "NodeRefused";  // the kubelet did not admit it
 // Its machine is taken away: it was told to leave while there was time.
 inline constexpr const char* kInterrupted = api::kCauseInterrupted;

@@ -95,8 +95,8 @@ struct HeldSeat {
   bool operator==(const HeldSeat&) const = default;
 };
 std::vector<HeldSeat> held_seats(const Observed& seen);
-// Pods that an elastic gang can do without, of those in its last slots; or, where others need their
-// room, that it does without from now on. By slot.
+// Pods that an elastic gang can do without: those in its last slots, but for its leader; or, where
+// others need their room, that it does without from now on. By slot.
 struct SpareSeats {
   std::vector<HeldSeat> pods;
   bool are_given_up = false;

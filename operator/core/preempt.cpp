@@ -65,14 +65,19 @@ bool may_shrink(const Pass& pass) {
          least_members(pass) < spec.target_members && pod_hash(pass) == spec.pod_hash;
 }
 
-// Of those that are well all but the members in the first slots: as many as it needs.
+// Of those that are well all but as many members as it needs: the leader, which would have to hand
+// over, and those in the first slots.
 std::vector<const Worker*> spare_workers(const Pass& pass) {
   std::vector<const Worker*> spare;
   if (!may_shrink(pass)) return spare;
-  const int least = least_members(pass);
-  int kept = 0;
+  const int least = least_members(pass) - (is_mutant(Mutant::kI45BelowLeast) ? 1 : 0);
+  const auto leads = [&](const Worker& worker) {
+    return pass.report->leader && pass.report->leader->ref.uid == worker.pod->meta.uid &&
+           pass.is_member(worker.pod->meta.uid) && is_staying(*worker.pod);
+  };
+  int kept = static_cast<int>(std::ranges::count_if(pass.pods.current, leads));
   for (const Worker& worker : pass.pods.current) {
-    if (!is_staying(*worker.pod)) continue;
+    if (!is_staying(*worker.pod) || leads(worker)) continue;
     const bool stays = kept < least && pass.is_member(worker.pod->meta.uid);
     kept += stays ? 1 : 0;
     if (!stays) spare.push_back(&worker);
@@ -102,15 +107,19 @@ SpareSeats spare_seats(const Observed& seen, const Policy& policy, TimePoint now
   if (seen.group == nullptr || !elastic || elastic->on_shortage != OnShortage::kShrink)
     return spare;
   const Pass pass(seen, policy, now);
-  if (pass.current_group == nullptr) return spare;
-  for (const EligiblePod& place : pass.current_group->spec.pods) {
-    const bool is_there = pass.pods.at(place.slot) != nullptr || !place.uid.empty();
-    if (is_there && gave_room(pass, place.name)) spare.pods.push_back({place.name, ""});
+  if (pass.current_group != nullptr) {
+    for (const EligiblePod& place : pass.current_group->spec.pods) {
+      const bool is_there = pass.pods.at(place.slot) != nullptr || !place.uid.empty();
+      if (is_there && gave_room(pass, place.name)) spare.pods.push_back({place.name, ""});
+    }
   }
-  for (const Worker& worker : pass.pods.replaced) {  // off the record, and not gone
-    const PodView& pod = *worker.pod;
-    if (!is_terminal(pod) && !is_given_up(pass.job, pod, now) && gave_room(pass, pod.meta.name))
-      spare.pods.push_back({pod.meta.name, ""});
+  // Off the record, and not gone; also where the attempt has ended since.
+  for (const auto* workers : {&pass.pods.replaced, &pass.pods.previous}) {
+    for (const Worker& worker : *workers) {
+      const PodView& pod = *worker.pod;
+      if (!is_terminal(pod) && !is_given_up(pass.job, pod, now) && gave_room(pass, pod.meta.name))
+        spare.pods.push_back({pod.meta.name, ""});
+    }
   }
   spare.are_given_up = !spare.pods.empty();
   if (spare.are_given_up) return spare;

@@ -136,6 +136,7 @@ const std::vector<MutantName> kAll = {
     {Mutant::kI44QuotaUnseen, "I44QuotaUnseen"},
     {Mutant::kI45EqualsLeave, "I45EqualsLeave"},
     {Mutant::kI45Forgotten, "I45Forgotten"},
+    {Mutant::kI45BelowLeast, "I45BelowLeast"},
     {Mutant::kI40FaultCounts, "I40FaultCounts"},
     {Mutant::kI40NodeForgotten, "I40NodeForgotten"},
     {Mutant::kI41AnchorOnSpot, "I41AnchorOnSpot"},

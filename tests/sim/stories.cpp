@@ -242,9 +242,9 @@ std::vector<Story> all_stories() {
          world.pass(seconds{60});
        },
        true},
-      {"preempted-for-nobody",  // any more: it leaves all the same
+      {"preempted-for-nobody",  // any more: it leaves all the same; one worker less was no help
        [](World& world) {
-         crowd(world);
+         crowd(world, 2);
          world.pass(seconds{2});
          world.people.delete_job("urgent", "Background");
          world.pass(seconds{60});

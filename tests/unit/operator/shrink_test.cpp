@@ -30,6 +30,12 @@ struct Wide {
   }
   core::SpareSeats seats() { return core::spare_seats(world.observed(), world.policy, world.now); }
   void tell() { world.gives_up = {"gpt-1-2-0", "gpt-1-3-0"}; }
+  // And they have not gone yet.
+  void tell_and_wait() {
+    world.is_kubelet_on = false;
+    tell();
+    world.settle();
+  }
   // The others go on without them.
   void go_on() {
     world.settle();
@@ -68,6 +74,12 @@ TEST_CASE("shrink: what a gang can do without", "[core][I45]") {
   SECTION("who is not in yet is the first") {
     world.commit_next(11, 1);
     CHECK(wide.spare() == Names{"gpt-1-1-0", "gpt-1-3-0"});
+  }
+  SECTION("nor the leader, which would have to hand over") {
+    world.group->status.leader->ref.uid = world.pod(3).meta.uid;
+    CHECK(wide.spare() == Names{"gpt-1-1-0", "gpt-1-2-0"});
+    world.commit_next(11, 3);  // it leads no more
+    CHECK(wide.spare() == Names{"gpt-1-2-0", "gpt-1-3-0"});
   }
   SECTION("none, while it stops") {
     world.leave_why = "another one";
@@ -112,9 +124,7 @@ TEST_CASE("shrink: until they are off the record their room and quota are on the
           "[core][I45]") {
   Wide wide;
   World& world = wide.world;
-  world.is_kubelet_on = false;
-  wide.tell();
-  world.settle();
+  wide.tell_and_wait();
   CHECK(wide.spare() == Names{"gpt-1-2-0", "gpt-1-3-0"});
   CHECK(wide.seats().are_given_up);
   CHECK(world.job.status.placement.later ==
@@ -135,6 +145,18 @@ TEST_CASE("shrink: until they are off the record their room and quota are on the
   }
 }
 
+TEST_CASE("shrink: it excuses no failure of the gang's own", "[core][I45][I5]") {
+  Wide wide;
+  World& world = wide.world;
+  wide.tell_and_wait();
+  world.fail(0, 1, "Error");
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 2);
+  CHECK(world.job.status.restarts.counted == 1);
+  CHECK(world.job.status.last_failure->cause == "Error");
+}
+
 // Its grace may be long, or others may follow.
 TEST_CASE("shrink: it waits for no pod that is leaving", "[core][I45]") {
   Wide wide;
@@ -146,14 +168,11 @@ TEST_CASE("shrink: it waits for no pod that is leaving", "[core][I45]") {
   CHECK(world.pod(2).meta.deletion_time);
 }
 
-// Nor is any other loss of a pod that it has gone on without.
 TEST_CASE("shrink: a gang that has trained to the end does not begin again for them",
           "[core][I45][I9]") {
   Wide wide;
   World& world = wide.world;
-  world.is_kubelet_on = false;
-  wide.tell();
-  world.settle();
+  wide.tell_and_wait();
   world.commit_next(11, 3);
   std::erase_if(world.group->status.members, [](const api::Member& one) { return one.slot == 2; });
   world.group->status.is_finished = true;
