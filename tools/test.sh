@@ -264,7 +264,7 @@ run_levels() {
         frameworks_level
         ;;
       gpu)  # on a machine with a GPU; elsewhere all of it skips
-        build_level "build (release)" release gpu_driver
+        build_level "build (release)" release gpu_driver pawl pawl-launch
         ctest_level gpu release '^gpu$'
         ;;
       threads) threads_level ;;

@@ -6,6 +6,7 @@ started. Needs nothing but Python 3.8: install it, or copy this file. docs/progr
 """
 
 import atexit
+import collections
 import contextlib
 import json
 import math
@@ -38,7 +39,8 @@ _BEAT_SECONDS = 0.5
 _TOLD_WAIT_SECONDS = 3
 # Who does not come to rest by itself is blocked in a collective with somebody who is gone.
 _BLOCKED_SECONDS = 1
-_LOOK_MS = 200
+_LOOK_MS = 20
+_STEPS_REMEMBERED = 8
 _LOST_WORDS = ("connection", "connect", "broken pipe", "reset by peer", "timed out", "timeout", "nccl", "gloo", "socket",
                "unavailable", "heartbeat")
 
@@ -210,6 +212,9 @@ class Gang:
     another size, it ends with an exception; run() tells the launcher what this process holds, and calls it again with its
     next place. Whatever train makes must be gone when it ends: leave the process group in a `finally`.
 
+    Collectives that run on a GPU (NCCL) do not fail by themselves where a peer is gone: abort_with(abort) says how they
+    are ended, and check() stands between each collective and the use of what it left.
+
     Without Pawl, or without inPlace, the place comes from torchrun's variables, and an exception is just that.
     """
 
@@ -218,6 +223,8 @@ class Gang:
         self._client = _attach()
         self._held = (0, 0)  # the newest generation whose start state this process held, and the last step applied
         self._unconfirmed = None
+        self._abort, self._is_aborted, self._is_checked = None, False, False
+        self._applied_at, self._step_seconds = None, collections.deque(maxlen=_STEPS_REMEMBERED)
         self._is_in_place = self._client.channel is not None and os.environ.get("PAWL_IN_PLACE") == "1"
         if not self._is_in_place:
             self._place = _place_from_environment()
@@ -240,18 +247,44 @@ class Gang:
     def place(self) -> Place:
         return self._place
 
+    def abort_with(self, abort):
+        """abort() ends the collectives of this generation's process group under those that wait for them.
+
+        It is called once, on a thread of its own, where the gang changes and this process does not come to rest within
+        the time of two steps, a second at most. What a collective leaves that was ended so is garbage: see check().
+        """
+        self._abort = abort
+
+    def check(self):
+        """Raises Parking where the collectives of this generation were aborted.
+
+        To be called where their results are there (behind `loss.item()` or `torch.cuda.synchronize()`), before anything
+        is made of them: before the optimizer's step, and before a state that was received is loaded.
+        """
+        if self._is_aborted:
+            raise Parking("the collectives were aborted")
+        self._is_checked = True
+
     def begin(self, step):
         """All ranks hold the state of this step, and train from here on."""
         self._held = (self._place.generation, _count("step", step))
+        self._applied_at = time.monotonic()
 
     def applied(self, step):
         """This process has applied the update of this step. Raises Parking where the gang changes.
 
         To be called by every rank right behind each update: what is told as held must be what is held.
         """
-        self._held = (self._held[0], _count("step", step))
+        if self._abort is not None and not self._is_checked:
+            raise RuntimeError("pawl.Gang: call check() behind the collectives of each step, before the update: "
+                               "an aborted collective leaves garbage")
+        self._held, self._is_checked = (self._held[0], _count("step", step)), False
         if not self._is_in_place:
             return
+        now = time.monotonic()
+        if self._applied_at is not None:
+            self._step_seconds.append(now - self._applied_at)
+        self._applied_at = now
         if self._unconfirmed is not None and self._unconfirmed["step"] < step:
             self._confirm()
         if self._is_parking:
@@ -308,7 +341,7 @@ class Gang:
             self._client.pulse.rest()
         self._unconfirmed = None
         with self._changed:
-            self._is_resting = True
+            self._is_resting, self._abort, self._applied_at = True, None, None
         self._client.channel.send({"type": "parked", "generation": self._held[0], "step": self._held[1],
                                    "why": why.replace("\n", " ")[:_NOTE_MAX]})
         return self._wait_for_place()
@@ -320,7 +353,7 @@ class Gang:
                 sys.exit(EXIT_RETRY)
             welcome, self._welcome = self._welcome, None
             self._sockets_before = frozenset(inode for _, inode in _connections())
-            self._is_resting = False
+            self._is_resting = self._is_aborted = self._is_checked = False
         rank, world_size = welcome.get("rank", 0), welcome.get("worldSize", 1)
         address = next((peer["address"] for peer in welcome.get("peers", []) if peer.get("rank") == 0), "")
         host, _, port = address.rpartition(":")
@@ -334,7 +367,7 @@ class Gang:
 
     def _listen(self):
         """On a thread of its own: the training thread may be blocked in a collective."""
-        channel, ready, shut_at = self._client.channel, select.poll(), None
+        channel, ready, abort_at, shut_at = self._client.channel, select.poll(), None, None
         ready.register(channel.connection, select.POLLIN)
         while channel.is_open:
             events = ready.poll(_LOOK_MS if self._is_parking else None)
@@ -342,14 +375,25 @@ class Gang:
                 for message in channel.hear_all() if events else []:
                     self._take(message)
                 if not self._is_parking or self._is_resting:
-                    shut_at = None
+                    abort_at = shut_at = None
                 elif shut_at is None:
                     shut_at = time.monotonic() + _BLOCKED_SECONDS
+                    abort_at = time.monotonic() + self._blocked_seconds()
+                elif self._abort is not None and time.monotonic() >= abort_at:
+                    self._end_collectives()
                 elif time.monotonic() >= shut_at:
                     _shut_down(inode for _, inode in _connections() if inode not in self._sockets_before)
                     shut_at = time.monotonic() + _BLOCKED_SECONDS  # a new one may come into being
                 self._is_gone = self._is_gone or not channel.is_open
                 self._changed.notify_all()
+
+    def _blocked_seconds(self):
+        """Who takes longer than this for a step waits for somebody who is gone."""
+        return min([_BLOCKED_SECONDS, 2 * max(self._step_seconds, default=_BLOCKED_SECONDS)])
+
+    def _end_collectives(self):
+        abort, self._abort, self._is_aborted = self._abort, None, True  # who waits for them sees this when they end
+        threading.Thread(target=abort, name="pawl-abort", daemon=True).start()
 
     def _take(self, message):
         kind = message.get("type")

@@ -2,9 +2,10 @@
 
 Under Pawl: runtime: {kind: Torch, inPlace: true}, checkpoint: {uri: file:///data/checkpoints},
 command: [python3, train_in_place.py, "1000"]; with spec.elastic also at another size. By hand: torchrun --nproc-per-node 2
-train_in_place.py 1000. Tried with Gloo on CPUs.
+train_in_place.py 1000. Gloo on CPUs, NCCL on GPUs.
 """
 
+import os
 import pathlib
 import sys
 
@@ -14,6 +15,8 @@ import torch.distributed as dist
 import pawl
 import states
 
+# A lost peer ends this generation, and not the process, and nobody waits a minute for a dump before the group is gone.
+NCCL = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "10", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
 BATCH = 96  # of a step, whatever the world size is: so that the curve does not depend on it
 
 
@@ -36,11 +39,12 @@ class State:
         self.step, self.loss, self.is_save_wanted = state["step"], state["loss"], state["is_save_wanted"]
 
 
-def take_start(state, place, folder):
+def take_start(gang, state, place, folder):
     """The state that all go on from: a rank's that lives, or what was saved."""
     if place.source >= 0:
         box = [state.dump() if place.rank == place.source else None]
         dist.broadcast_object_list(box, src=place.source, device=state.device)
+        gang.check()
         if not place.has_state:
             state.load(box[0])
     elif states.newest(folder):
@@ -48,23 +52,46 @@ def take_start(state, place, folder):
     # One may have seen the end of a save that another has not.
     wanted = torch.tensor(int(state.is_save_wanted), device=state.device)
     dist.all_reduce(wanted, op=dist.ReduceOp.MAX)
-    state.is_save_wanted = bool(wanted.item())
+    is_wanted = bool(wanted.item())
+    gang.check()
+    state.is_save_wanted = is_wanted
 
 
-def save_if_wanted(state, place, folder):
+def save_if_wanted(gang, state, place, folder):
     if not state.is_save_wanted:
         return
     if place.rank == 0:
         states.save(folder, state.step, lambda file: torch.save(state.dump(), file), pawl.job().checkpoint_keep)
-    dist.barrier()  # nobody goes on, or leaves, before it is saved
+    dist.barrier()
+    gang.check()  # nobody goes on, or leaves, before it is saved
     state.is_save_wanted = False
 
 
+class ProcessGroup:
+    """Of one generation. Collectives on a GPU wait for ever for a rank that is gone: they have to be aborted."""
+
+    def __init__(self, gang, place, device):
+        is_on_gpu = device.type == "cuda"
+        dist.init_process_group("nccl" if is_on_gpu else "gloo", rank=place.rank, world_size=place.world_size,
+                                init_method=f"tcp://{place.master_addr}:{place.master_port}")
+        # Of this very group: when it is called late there may be the next one.
+        self.abort = dist.group.WORLD._get_backend(device).abort if is_on_gpu else None
+        if self.abort:
+            gang.abort_with(self.abort)
+
+    def leave(self, is_at_end):
+        if self.abort and not is_at_end:
+            # As _abort_process_group's own words have it: with TORCH_NCCL_ASYNC_ERROR_HANDLING=0. destroy_process_group
+            # would wait for work that a lost peer left undone.
+            dist.distributed_c10d._abort_process_group()
+        else:
+            dist.destroy_process_group()
+
+
 def train(gang, place, state, steps, folder):
-    dist.init_process_group("nccl" if state.device.type == "cuda" else "gloo", rank=place.rank, world_size=place.world_size,
-                            init_method=f"tcp://{place.master_addr}:{place.master_port}")
+    is_at_end, group = False, ProcessGroup(gang, place, state.device)
     try:
-        take_start(state, place, folder)
+        take_start(gang, state, place, folder)
         gang.begin(state.step)
         print(f"rank {place.rank} of {place.world_size} goes on with step {state.step + 1}", flush=True)
         generator = torch.Generator()
@@ -86,22 +113,28 @@ def train(gang, place, state, steps, folder):
             for parameter in state.net.parameters():
                 parameter.grad.copy_(flat[at:at + parameter.numel()].view_as(parameter))
                 at += parameter.numel()
-            state.loss, must_stop, must_save = flat[-3:].tolist()
+            loss, must_stop, must_save = flat[-3:].tolist()  # waits for the GPU
+            gang.check()
+            state.loss = loss
             state.is_save_wanted |= bool(must_stop or must_save or step % 100 == 0 or step == steps)
             state.optimizer.step()
             state.step = step
             pawl.report(step, steps, loss=state.loss)
             gang.applied(step)  # at once: what is told as held is what is held
-            save_if_wanted(state, place, folder)
+            save_if_wanted(gang, state, place, folder)
             if must_stop:
                 pawl.exit_saved()
-        save_if_wanted(state, place, folder)
+        save_if_wanted(gang, state, place, folder)
         dist.barrier()
+        gang.check()
+        is_at_end = True
     finally:
-        dist.destroy_process_group()
+        group.leave(is_at_end)
 
 
 def main():
+    for name, value in NCCL.items():
+        os.environ.setdefault(name, value)
     job, steps = pawl.job(), int(sys.argv[1])
     name = f"{job.name}-{job.uid[:8]}" if job.name else "local"
     folder = pathlib.Path(job.checkpoint_folder or "checkpoints") / name

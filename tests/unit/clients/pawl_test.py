@@ -261,6 +261,62 @@ class GangTest(LauncherCase):
         gang.run(train)
         self.assertEqual(seen, [b""])
 
+    def test_collectives_on_a_gpu_are_aborted_and_what_they_leave_is_not_used(self):
+        pawl, gang = self.gang(generation=4)
+        self.said()
+        pawl._BLOCKED_SECONDS = 10  # two steps are less
+        seen = []
+
+        def train(gang, place):
+            gang.begin(place.start_step)
+            kernel = threading.Event()
+            gang.abort_with(kernel.set)
+            for step in range(place.start_step + 1, place.start_step + 3):
+                gang.check()
+                gang.applied(step)
+            if seen:
+                return
+            self.tell("park")
+            seen.append(kernel.wait(5))
+            threading.Timer(0.1, self.welcome, kwargs={"generation": 5, "baseGeneration": 4, "startStep": 2}).start()
+            gang.check()
+            self.fail("garbage was taken for a sum")
+
+        gang.run(train)
+        self.assertEqual(seen, [True])
+        self.assertEqual(self.said(), {"type": "parked", "generation": 4, "step": 2, "why": ""})
+        self.assertEqual(self.said(), {"type": "done", "step": 4})
+
+    def test_who_is_at_rest_in_time_is_not_aborted(self):
+        pawl, gang = self.gang()
+        self.said()
+        pawl._BLOCKED_SECONDS = 0.1
+        aborted = []
+
+        def train(gang, place):
+            gang.begin(0)
+            gang.abort_with(lambda: aborted.append(place.generation))
+            if place.generation > 1:
+                return
+            self.tell("park")
+            while not gang._is_parking:
+                time.sleep(0.001)
+            gang.check()
+            threading.Timer(0.3, self.welcome, kwargs={"generation": 2}).start()
+            gang.applied(1)
+
+        gang.run(train)
+        self.assertEqual(aborted, [])
+
+    def test_a_step_that_was_not_checked_is_refused(self):
+        _, gang = self.gang()
+        gang.begin(0)
+        gang.applied(1)  # of collectives that fail
+        gang.abort_with(lambda: None)
+        gang.check()
+        gang.applied(2)
+        self.assertRaisesRegex(RuntimeError, "call check", gang.applied, 3)
+
     def test_at_rest_it_is_told_to_stop_or_its_launcher_dies(self):
         for end in (lambda: self.tell("stop"), lambda: self.launcher.shutdown(socket.SHUT_RDWR)):
             pawl = self.launch(PAWL_IN_PLACE="1")
