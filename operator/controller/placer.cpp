@@ -175,7 +175,7 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   const core::Staff staff = core::staff_of(seen, now);
   // Nodes that it was given in this attempt and could not use are no quota that it keeps, nor is
   // what a pod still has that it does without.
-  const bool keeps = staff.is_between;
+  const int kept = staff.is_between ? std::min(staff.kept, job.spec.replicas) : 0;
   std::erase_if(charged, [&](int slot) { return staff.given_up.contains(slot); });
   Asked& asked = asked_[key];
   if (asked.attempt != job.status.attempt) asked.refusal.reset();
@@ -184,13 +184,13 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
            .is_elastic = plan.members_least < job.spec.replicas,
-           .is_anew = !keeps || std::cmp_less(charged.size(), plan.members_least),
+           .is_anew = kept < plan.members_least,
            .refusal = std::move(asked.refusal)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();
   if (gang && asked.wanted.empty()) {
-    want_all(plan, static_cast<int>(asked.is_anew ? 0 : charged.size()), *gang);
+    want_all(plan, asked.is_anew ? 0 : kept, *gang);
   } else if (gang) {
     const int lacking = static_cast<int>(plan.seats_wanted.size());
     gang->is_enough = job.spec.replicas - lacking >= plan.members_least;

@@ -8,7 +8,8 @@
 namespace pawl::controller {
 
 // Who is in line for its whole gang needs quota when it gets nodes, but for what it kept from its
-// attempt before: no more than that, whatever its size is now.
+// attempt before: no more than is written there, whatever its size is now, and no less until that
+// is written.
 std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed& seen, Held& held,
                                         TimePoint now) {
   core::Staff staff = core::staff_of(seen, now);
@@ -22,14 +23,13 @@ std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed&
   const auto keep = [&](int slot) {
     if (!held.charged.empty() && slot < staff.size) held.charged.insert(slot);
   };
-  if (!staff.is_between) {
+  if (staff.is_between) {  // the next attempt begins with the first slots
+    std::erase_if(held.charged, [&](int slot) { return slot >= staff.kept; });
+  } else {
     std::ranges::for_each(is_known ? before : staff.awaited, keep);
-  } else {  // the next attempt begins with the first slots; or this operator has begun since
-    const int kept = held.charged_attempt >= 0 ? static_cast<int>(before.size()) : staff.kept;
-    std::erase_if(held.charged, [&](int slot) { return slot >= kept; });
   }
   held.charged_attempt = attempt;
-  held.charged_workers = std::max(staff.pods, static_cast<int>(held.charged.size()));
+  held.charged_workers = std::max({staff.pods, staff.kept, static_cast<int>(held.charged.size())});
   held.queue = queue_name(*seen.job);
   if (held.charged_workers > 0) learn(*seen.job, held);
   charge(key, held);

@@ -1,4 +1,5 @@
 #include "common/base/mutant.h"
+#include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
 namespace pawl::core {
@@ -53,6 +54,7 @@ void resume(Pass& pass) {
 }
 
 void restart(Pass& pass, const Restart& how) {
+  keep_quota(pass);
   raise_attempt(pass);
   Restarts& restarts = pass.next.restarts;
   const bool forgets = is_mutant(Mutant::kB39CountLost) && !pass.seen.status_written_at;

@@ -82,6 +82,7 @@ bool is_resized(const Pass& pass) {
 
 void resize(Pass& pass) {
   if (!can_resize(pass)) return restart(pass, {cause::kResized, change_text(pass)});
+  keep_quota(pass);
   WorkerGroupSpec after = pass.group->spec;
   after.target_members = pass.job.spec.replicas;
   set_range(pass, after);

@@ -60,7 +60,8 @@ void say_no_room(Pass& pass, const Seating& seating) {
 
 // No more of them than that, from the last one on.
 void keep_workers(PlacementStatus& placement, int most) {
-  std::erase_if(placement.later, [&](const PlacedPod& pod) { return pod.slot >= most; });
+  std::erase_if(placement.later,
+                [&](const PlacedPod& pod) { return pod.slot >= most && pod.node != kGivenUp; });
   int more = workers_of(placement) - most;
   while (more > 0 && !placement.nodes.empty()) {
     PlacedNode& last = placement.nodes.back();
@@ -91,8 +92,31 @@ void leave_line(Pass& pass) {
 
 }  // namespace
 
+// The record says for how many workers there is quota, whoever leads: what is not kept any more has
+// to be gone from there before others have it, and before it is asked for again.
+void keep_quota(Pass& pass) {
+  const WorkerGroup* record = pass.seen.group;
+  const std::int64_t attempt = pass.next.placement.attempt;
+  int most = pass.job.spec.replicas;
+  if (attempt == pass.job.status.attempt && record != nullptr && record->spec.attempt == attempt)
+    most = std::min(most, record->spec.target_members);
+  keep_workers(pass.next.placement, most);
+  if (pass.next.placement != pass.job.status.placement) pass.is_status_due = true;
+}
+
+namespace {
+
+// What it keeps is no gang: it is to have quota for all, or for none.
+bool keeps_too_few(const Pass& pass) {
+  const Staff staff = staff_of(pass.seen, pass.now);
+  return staff.is_between && staff.kept > 0 && staff.kept < least_members(pass);
+}
+
+}  // namespace
+
 bool waits_for_seats(Pass& pass) {
   const Seating* seating = pass.seen.seating;
+  if (pass.next.placement.attempt != pass.job.status.attempt) keep_quota(pass);
   if (is_left_to_scheduler(pass)) {
     if (waits_in_line(pass)) leave_line(pass);
     return false;
@@ -123,16 +147,14 @@ bool waits_for_seats(Pass& pass) {
     pass.say("Starting", message);
     return true;
   }
-  if (seating->obstacle.empty()) {
+  if (seating->obstacle.empty() && keeps_too_few(pass)) {
+    pass.next.placement = {};
+    pass.is_status_due = true;
+  } else if (seating->obstacle.empty()) {
     pass.asks_for_seats = true;
   } else {
-    // Void, or of before: then it says for how many workers quota is kept, whoever leads.
     const bool is_of_before = pass.next.placement.attempt != pass.job.status.attempt;
-    if (is_of_before && seating->keeps_quota) {
-      keep_workers(pass.next.placement, pass.job.spec.replicas);
-    } else {
-      pass.next.placement = {};
-    }
+    if (!is_of_before || !seating->keeps_quota) pass.next.placement = {};
     say_no_room(pass, *seating);
   }
   return true;
@@ -236,144 +258,6 @@ bool waits_for_seat(Pass& pass, const EligiblePod& place) {
     pass.seats_wanted.push_back({slot, n, ""});
   }
   return true;
-}
-
-namespace {
-
-// Of that attempt; null: there is none, or the attempt has no pods yet, and gets another size if
-// its nodes are for another one.
-const WorkerGroup* record_of(const Observed& seen, std::int64_t attempt) {
-  const TrainingJob& job = *seen.job;
-  const bool has_record = seen.group != nullptr && is_owned_by(seen.group->meta, job.meta.uid) &&
-                          seen.group->spec.attempt == attempt;
-  if (!has_record) return nullptr;
-  const auto is_its = [&](const PodView* pod) {
-    const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
-    return is_owned_by(pod->meta, job.meta.uid) && identity && identity->attempt == attempt;
-  };
-  const bool has_pods = std::ranges::any_of(seen.group->spec.pods, has_had_pod) ||
-                        std::ranges::any_of(seen.pods, is_its);
-  return has_pods ? seen.group : nullptr;
-}
-
-// Those that have nodes, as far as the record goes.
-std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* record) {
-  const PlacementStatus& placement = seen.job->status.placement;
-  const int size = record != nullptr ? record->spec.target_members : seen.job->spec.replicas;
-  std::vector<PlacedPod> placed;
-  int slot = 0;
-  for (const PlacedNode& node : placement.nodes) {
-    for (int i = 0; i < node.workers; ++i, ++slot) {
-      if (!is_given_up(placement, placement.attempt, slot, 0))
-        placed.push_back({slot, 0, node.name});
-    }
-  }
-  // Those in slots that the gang is to go on without are made no more.
-  std::ranges::copy_if(placement.later, std::back_inserter(placed), [&](const PlacedPod& pod) {
-    return pod.slot < size && pod.node != kGivenUp;
-  });
-  return placed;
-}
-
-// Workers of the attempt before, as far as it was placed.
-int placed_before(const Observed& seen) {
-  const WorkerGroup* record = record_of(seen, seen.job->status.placement.attempt);
-  std::set<int> slots;
-  for (const PlacedPod& pod : placed_pods(seen, record)) {
-    if (record == nullptr || pod.slot < record->spec.target_members) slots.insert(pod.slot);
-  }
-  return static_cast<int>(slots.size());
-}
-
-// Whether it is over, or is to stop.
-bool has_ended(const TrainingJob& job) {
-  const TrainingJobStatus& status = job.status;
-  return is_true(status, condition::kComplete) || is_true(status, condition::kFailed) ||
-         is_true(status, condition::kSuspended) || job.meta.deletion_time.has_value();
-}
-
-// It had nodes since it was started, or resumed.
-bool has_been_placed(const TrainingJob& job) {
-  const TrainingJobStatus& status = job.status;
-  if (status.attempt == 0 || !status.start_time) return false;
-  return !is_first_attempt(status) || status.placement.attempt == status.attempt;
-}
-
-}  // namespace
-
-// A pod that is on record with its UID, or has a successor there, was bound, or is lost.
-std::vector<HeldSeat> held_seats(const Observed& seen) {
-  std::vector<HeldSeat> held;
-  const TrainingJobStatus& status = seen.job->status;
-  const bool is_of_now = status.placement.attempt == status.attempt && status.attempt > 0;
-  if (has_ended(*seen.job) || !is_of_now) return held;
-  const WorkerGroup* record = record_of(seen, status.attempt);
-  std::set<std::string> gone;
-  if (record != nullptr) {
-    for (const EligiblePod& pod : record->spec.pods) {
-      for (int n = 0; n < pod.n; ++n) gone.insert(pod_name(*seen.job, status.attempt, pod.slot, n));
-      if (!pod.uid.empty()) gone.insert(pod.name);
-    }
-  }
-  std::map<std::string, const PodView*> pods;
-  for (const PodView* pod : seen.pods) pods[pod->meta.name] = pod;
-  for (const PlacedPod& placed : placed_pods(seen, record)) {
-    const std::string name = pod_name(*seen.job, status.attempt, placed.slot, placed.n);
-    const auto pod = pods.find(name);
-    const bool is_held = pod != pods.end() ? !is_terminal(*pod->second) : !gone.contains(name);
-    if (is_held) held.push_back({name, placed.node});
-  }
-  return held;
-}
-
-// Between two attempts a job keeps its quota: a failure sends nobody to the end of the line.
-Staff staff_of(const Observed& seen, TimePoint now) {
-  const TrainingJob& job = *seen.job;
-  const std::int64_t attempt = job.status.attempt;
-  Staff staff;
-  std::set<int> present;
-  for (const PodView* pod : seen.pods) {
-    if (!is_owned_by(pod->meta, job.meta.uid) || is_terminal(*pod)) continue;
-    const auto given_up = give_up_time(job, *pod);
-    if (given_up && now >= *given_up) continue;
-    if (given_up) staff.until = std::min(staff.until.value_or(*given_up), *given_up);
-    ++staff.pods;
-    const auto identity = parse_pod_name(job.meta.name, pod->meta.name);
-    if (identity && identity->attempt == attempt) present.insert(identity->slot);
-  }
-  if (has_ended(job) || !has_been_placed(job)) return staff;
-  for (const PlacedPod& pod : job.status.placement.later) {
-    if (pod.node == kGivenUp) staff.given_up.insert(pod.slot);
-  }
-  const WorkerGroup* record = record_of(seen, attempt);
-  staff.size = record != nullptr ? record->spec.target_members : job.spec.replicas;
-  if (job.status.placement.attempt != attempt) {
-    if (is_true(job.status, condition::kStalled)) return staff;  // nobody knows for how long
-    staff.is_between = true;
-    staff.kept = placed_before(seen);
-    for (int slot = 0; slot < staff.size; ++slot) staff.slots.insert(slot);
-    return staff;
-  }
-  staff.pods = 0;  // of one slot there may be two, where a node is lost
-  staff.slots = std::move(present);
-  // Without a record nobody knows who was lost: all are to be made, or an attempt follows. Nor does
-  // anybody of a pod that has no UID there yet.
-  std::set<std::pair<int, int>> next;  // slot and number of its pod
-  if (record != nullptr) {
-    for (const EligiblePod& pod : record->spec.pods) next.insert({pod.slot, pod.n});
-  }
-  for (const PlacedPod& placed : placed_pods(seen, record)) {
-    const bool counts = record == nullptr || next.contains({placed.slot, placed.n});
-    if (placed.slot < staff.size && counts) staff.slots.insert(placed.slot);
-  }
-  if (record == nullptr) return staff;
-  for (const EligiblePod& pod : record->spec.pods) {
-    if (pod.slot >= staff.size) continue;
-    if (!pod.uid.empty()) staff.slots.insert(pod.slot);
-    const bool is_awaited = pod.uid.empty() && pod.n > 0 && !staff.given_up.contains(pod.slot);
-    if (is_awaited) staff.awaited.insert(pod.slot);
-  }
-  return staff;
 }
 
 }  // namespace pawl::core

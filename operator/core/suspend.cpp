@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "common/base/mutant.h"
 #include "operator/core/steps.h"
 #include "operator/core/stop_steps.h"
@@ -78,7 +80,24 @@ bool is_suspending(const Pass& pass) {
   return suspended != nullptr && suspended->status != "True" && suspended->reason == kSuspending;
 }
 
+namespace {
+
+// A list of jobs may be older than what is seen of this one, and it has been resumed since: then
+// the write that takes note of the later attempt is refused, and nothing of that was stopped.
+bool notes_later_attempt(Pass& pass) {
+  const std::int64_t in_record = pass.group != nullptr ? pass.group->spec.attempt : 0;
+  const std::int64_t highest = std::max(pass.pods.attempt_max, in_record);
+  if (highest <= pass.job.status.attempt) return false;
+  pass.next.attempt = highest;
+  pass.is_status_due = true;
+  pass.say(kSuspending, "suspending; there is an attempt " + std::to_string(highest));
+  return true;
+}
+
+}  // namespace
+
 void suspend(Pass& pass) {
+  if (notes_later_attempt(pass)) return;
   if (!pass.pods.has_active()) return settle(pass);
   const std::string message = "suspending; " + not_ended(pass.pods.active_sum());
   if (!is_true(pass.next, condition::kSuspended)) {

@@ -7,7 +7,7 @@
 namespace pawl::sim {
 namespace {
 
-constexpr seconds kConvergeMax{600}, kCheckEvery{5}, kQuiet{150};
+constexpr seconds kConvergeMax{600}, kQueueMax{300}, kCheckEvery{5}, kQuiet{150};
 constexpr seconds kSilenceMax{90};  // of a stream, until it is found out
 
 }  // namespace
@@ -260,7 +260,8 @@ void World::stop_faults() {
 }
 
 void World::converge() {
-  const milliseconds end = engine.elapsed() + kConvergeMax;
+  const seconds in_line = knobs.has_queues ? kQueueMax : seconds{0};  // one job after another
+  const milliseconds end = engine.elapsed() + kConvergeMax + in_line;
   if (knobs.chats_on) {
     // Whoever reads and writes at once finds a gap; whoever writes to what a late view shows does
     // not.

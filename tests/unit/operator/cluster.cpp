@@ -324,7 +324,8 @@ void Cluster::commit_generation(const std::string& job, std::int64_t generation)
   }
   json members = json::array();
   for (const json& pod : group["spec"]["pods"]) {
-    if (!staying.contains(pod.value("uid", ""))) continue;
+    const bool is_wanted = pod["slot"] < group["spec"]["targetMembers"];
+    if (!is_wanted || !staying.contains(pod.value("uid", ""))) continue;
     members.push_back({{"uid", pod["uid"]},
                        {"start", "s"},
                        {"address", "10.0.0.1:4"},

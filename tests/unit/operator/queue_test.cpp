@@ -286,6 +286,61 @@ TEST_CASE("queue: an operator that begins between two attempts gives no more tha
   }
 }
 
+// Seeds 903432, 906338: what another job had been given by then was taken again from the record.
+TEST_CASE("queue: a job that is smaller for a moment between two attempts gives no quota twice",
+          "[controller][I44]") {
+  for (int steps = 0; steps < kDeaths; ++steps) {
+    INFO("it is larger again, and the operator dies, after " << steps << " steps");
+    Queued world(12);
+    world.create("train", 3);
+    world.create("waits", 1);
+    world.cluster.settle(seconds{30});
+    REQUIRE(world.reason("waits") == "WaitingForQuota");
+    world.cluster.is_kubelet_on = false;  // what it has does not end, and it is between the two
+    world.cluster.fail_pod("train-1-0-0");
+    world.cluster.settle(seconds{3});
+    REQUIRE(status_of(world.cluster, "train")["attempt"] == 2);
+    world.cluster.patch_job("train", {{"spec", {{"replicas", 2}}}});
+    for (int i = 0; i < steps; ++i) world.cluster.step();
+    world.cluster.patch_job("train", {{"spec", {{"replicas", 3}}}});
+    if (steps % 2 == 0) world.cluster.start_operator();
+    world.cluster.is_kubelet_on = true;
+    world.cluster.settle(seconds{120});
+    CHECK(world.pods() <= 3);
+    CHECK((world.phase("train") == "Running" || world.phase("waits") == "Running"));
+  }
+}
+
+TEST_CASE("queue: what a job gave up while it ran is not taken back by its next attempt",
+          "[controller][I44]") {
+  const bool is_another = GENERATE(false, true);
+  Queued world(12);
+  world.create("train", 3, kTeam, "Native");
+  const json elastic = {{"minReplicas", 1}, {"maxReplicas", 3}};
+  world.cluster.patch_job("train", {{"spec", {{"elastic", elastic}}}});
+  world.create("waits", 1);
+  world.cluster.settle(seconds{30});
+  world.cluster.commit_generation("train");
+  world.cluster.settle(seconds{30});
+  REQUIRE(world.reason("waits") == "WaitingForQuota");
+  world.cluster.patch_job("train", {{"spec", {{"replicas", 2}}}});
+  world.cluster.settle(seconds{30});
+  world.cluster.commit_generation("train", 2);
+  world.cluster.delete_pod("train-1-2-0");
+  world.cluster.settle(seconds{60});
+  REQUIRE(world.phase("waits") == "Running");
+  REQUIRE(status_of(world.cluster, "train")["attempt"] == 1);
+  world.cluster.is_kubelet_on = false;
+  world.cluster.fail_pod("train-1-0-0");
+  world.cluster.settle(seconds{3});
+  REQUIRE(status_of(world.cluster, "train")["attempt"] == 2);
+  world.cluster.patch_job("train", {{"spec", {{"replicas", 3}}}});
+  if (is_another) world.cluster.start_operator();
+  world.cluster.is_kubelet_on = true;
+  world.cluster.settle(seconds{120});
+  CHECK(world.pods() == 3);
+}
+
 TEST_CASE("queue: who is given other nodes before it has pods needs its quota all the same",
           "[controller][I44]") {
   Queued world;

@@ -156,3 +156,28 @@ TEST_CASE("scale: a suspended job is resized without a restart", "[core][I17][A3
   world.settle(seconds{60});
   CHECK(world.text() == "Running attempt 2 counted 0 free 0 ready 5/5 live 5");
 }
+
+// Seed 932705: after a resume the next operator read a list of before, and deleted the new gang.
+TEST_CASE("suspend: a view of before the resume stops nothing of the attempt after it",
+          "[core][I19]") {
+  World world;
+  world.settle();
+  world.set_suspended(true);
+  world.settle(seconds{60});
+  const api::TrainingJob before = world.job;
+  REQUIRE(world.condition("Suspended") == "True");
+  world.set_suspended(false);
+  world.settle(seconds{60});
+  REQUIRE(world.condition("Running") == "True");
+  core::Observed seen = world.observed();
+  seen.job = &before;
+  const core::Plan plan = core::plan(seen, world.policy, world.now);
+  REQUIRE(plan.actions.size() == 1);
+  CHECK(std::holds_alternative<core::PatchStatus>(plan.actions[0]));
+  // Of a status that somebody cut the same is true, and then it is stopped.
+  world.job.status = {};
+  world.set_suspended(true);
+  world.settle(seconds{60});
+  CHECK(world.condition("Suspended") == "True");
+  CHECK(world.pods.empty());
+}
