@@ -250,10 +250,13 @@ class Gang:
     def abort_with(self, abort):
         """abort() ends the collectives of this generation's process group under those that wait for them.
 
-        It is called once, on a thread of its own, where the gang changes and this process does not come to rest within
-        the time of two steps, a second at most. What a collective leaves that was ended so is garbage: see check().
+        It is called on a thread of its own where the gang changes and this process does not come to rest within the time
+        of two steps, a second at most; and every second again, as a group may come into being only then. What a
+        collective leaves that was ended so is garbage: see check(). Raises Parking where the gang changes already.
         """
         self._abort = abort
+        if self._is_parking:
+            raise Parking("the gang changes")
 
     def check(self):
         """Raises Parking where the collectives of this generation were aborted.
@@ -275,7 +278,7 @@ class Gang:
 
         To be called by every rank right behind each update: what is told as held must be what is held.
         """
-        if self._abort is not None and not self._is_checked:
+        if (self._abort is not None or self._is_aborted) and not self._is_checked:
             raise RuntimeError("pawl.Gang: call check() behind the collectives of each step, before the update: "
                                "an aborted collective leaves garbage")
         self._held, self._is_checked = (self._held[0], _count("step", step)), False
@@ -329,6 +332,8 @@ class Gang:
         self._unconfirmed = None
 
     def _is_lost_peer(self, error):
+        if type(error).__name__ == "AcceleratorError" or str(error).startswith("CUDA error"):
+            return False  # what this process holds can be read no more
         with self._changed:
             if self._changed.wait_for(lambda: self._is_parking or self._is_gone, _TOLD_WAIT_SECONDS):
                 return True
@@ -352,7 +357,7 @@ class Gang:
             if self._welcome is None:
                 sys.exit(EXIT_RETRY)
             welcome, self._welcome = self._welcome, None
-            self._sockets_before = frozenset(inode for _, inode in _connections())
+            self._sockets_before = frozenset(inode for _, inode in _connections(with_listeners=True))
             self._is_resting = self._is_aborted = self._is_checked = False
         rank, world_size = welcome.get("rank", 0), welcome.get("worldSize", 1)
         address = next((peer["address"] for peer in welcome.get("peers", []) if peer.get("rank") == 0), "")
@@ -381,8 +386,11 @@ class Gang:
                     abort_at = time.monotonic() + self._blocked_seconds()
                 elif self._abort is not None and time.monotonic() >= abort_at:
                     self._end_collectives()
+                    abort_at = time.monotonic() + _BLOCKED_SECONDS
                 elif time.monotonic() >= shut_at:
-                    _shut_down(inode for _, inode in _connections() if inode not in self._sockets_before)
+                    # NCCL makes a group by connections that ranks wait for, and no abort reaches it before it has one.
+                    sockets = _connections(with_listeners=self._abort is not None)
+                    _shut_down(inode for _, inode in sockets if inode not in self._sockets_before)
                     shut_at = time.monotonic() + _BLOCKED_SECONDS  # a new one may come into being
                 self._is_gone = self._is_gone or not channel.is_open
                 self._changed.notify_all()
@@ -392,8 +400,8 @@ class Gang:
         return min([_BLOCKED_SECONDS, 2 * max(self._step_seconds, default=_BLOCKED_SECONDS)])
 
     def _end_collectives(self):
-        abort, self._abort, self._is_aborted = self._abort, None, True  # who waits for them sees this when they end
-        threading.Thread(target=abort, name="pawl-abort", daemon=True).start()
+        self._is_aborted = True  # who waits for them sees this when they end
+        threading.Thread(target=self._abort, name="pawl-abort", daemon=True).start()
 
     def _take(self, message):
         kind = message.get("type")
@@ -419,11 +427,11 @@ def _reserve_port():
     return door
 
 
-def _connections():
-    """(descriptor, inode) of this process's connections over TCP, whoever made them."""
+def _connections(with_listeners=False):
+    """(descriptor, inode) of this process's connections over TCP, whoever made them; and of what waits for some."""
     found = []
     for name in os.listdir("/proc/self/fd"):
-        with _socket_of(int(name)) as connection:
+        with _socket_of(int(name), with_listeners) as connection:
             if connection is not None:
                 found.append((int(name), os.fstat(connection.fileno()).st_ino))
     return found
@@ -432,8 +440,8 @@ def _connections():
 def _shut_down(inodes):
     """Ends these connections under whoever waits for them: a call that waits for a peer fails at once."""
     wanted = set(inodes)
-    for fd, inode in _connections():
-        with _socket_of(fd) as connection:
+    for fd, inode in _connections(with_listeners=True):
+        with _socket_of(fd, with_listeners=True) as connection:
             if connection is not None and inode in wanted:
                 try:
                     connection.shutdown(socket.SHUT_RDWR)
@@ -442,8 +450,8 @@ def _shut_down(inodes):
 
 
 @contextlib.contextmanager
-def _socket_of(fd):
-    """A duplicate of it, if it is a connection over TCP; None otherwise."""
+def _socket_of(fd, with_listeners):
+    """A duplicate of it, if it is a connection over TCP, or waits for some; None otherwise."""
     connection = None
     try:
         copy = os.dup(fd)
@@ -454,17 +462,18 @@ def _socket_of(fd):
     except OSError:
         pass
     try:
-        yield connection if connection is not None and _is_tcp(connection) else None
+        yield connection if connection is not None and _is_tcp(connection, with_listeners) else None
     finally:
         if connection is not None:
             connection.close()
 
 
-def _is_tcp(connection):
+def _is_tcp(connection, with_listeners):
     try:
         connection.getpeername()
     except OSError:
-        return False
+        if not (with_listeners and connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)):
+            return False
     return connection.family in (socket.AF_INET, socket.AF_INET6) and connection.type == socket.SOCK_STREAM
 
 

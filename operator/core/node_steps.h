@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <string>
 
 #include "operator/core/failures.h"
@@ -42,7 +43,8 @@ int order_of(const api::TrainingJob& job, int slot);  // who claims first: on-de
 // seating.cpp: on which nodes the pods of a new attempt go, before there is any. True if that is
 // not decided yet: nothing of the attempt is made.
 bool waits_for_seats(Pass& pass);
-void keep_quota(Pass& pass);  // for no more workers than the gang is to have
+void keep_quota(Pass& pass);                        // for no more workers than the gang is to have
+std::set<int> placed_before(const Observed& seen);  // slots of the attempt before; staff.cpp
 inline constexpr char kWaitingForRoom[] = "WaitingForRoom", kWaitingForQuota[] = "WaitingForQuota";
 bool waits_in_line(const Pass& pass);  // … and nothing of it has run since its start, or resume
 // A pod that is not scheduled where it was to go: the whole gang is placed anew, or, where it runs,

@@ -92,22 +92,50 @@ void leave_line(Pass& pass) {
 
 }  // namespace
 
+namespace {
+
+// Those that are there, and that a gang which is to be as large again had nearly gone on without.
+void note_places(Pass& pass) {
+  PlacementStatus& placement = pass.next.placement;
+  for (const auto* workers : {&pass.pods.current, &pass.pods.leaving}) {
+    for (const Worker& worker : *workers) {
+      const auto& [attempt, slot, n] = worker.identity;
+      const bool stays = slot < pass.job.spec.replicas && !worker.pod->node.empty() &&
+                         !is_terminal(*worker.pod) && !is_terminating(*worker.pod);
+      const bool is_known =
+          !node_of(placement, attempt, slot, n).empty() || is_given_up(placement, attempt, slot, n);
+      if (stays && !is_known) place_later(placement, {slot, n, worker.pod->node});
+    }
+  }
+}
+
+}  // namespace
+
 // The record says for how many workers there is quota, whoever leads: what is not kept any more has
 // to be gone from there before others have it, and before it is asked for again.
 void keep_quota(Pass& pass) {
-  const WorkerGroup* record = pass.seen.group;
-  const std::int64_t attempt = pass.next.placement.attempt;
+  PlacementStatus& placement = pass.next.placement;
   int most = pass.job.spec.replicas;
-  if (attempt == pass.job.status.attempt && record != nullptr && record->spec.attempt == attempt)
-    most = std::min(most, record->spec.target_members);
-  keep_workers(pass.next.placement, most);
-  if (pass.next.placement != pass.job.status.placement) pass.is_status_due = true;
+  if (placement.attempt == pass.job.status.attempt) {
+    if (pass.current_group != nullptr)
+      most = std::min(most, pass.current_group->spec.target_members);
+    keep_workers(placement, most);
+    note_places(pass);
+  } else {  // as many as that, whichever slots they have
+    const std::set<int> slots = placed_before(pass.seen);
+    if (std::cmp_greater(slots.size(), most))
+      keep_workers(placement, *std::next(slots.begin(), most));
+  }
+  if (placement != pass.job.status.placement) pass.is_status_due = true;
 }
 
 namespace {
 
-// What it keeps is no gang: it is to have quota for all, or for none.
-bool keeps_too_few(const Pass& pass) {
+// What it keeps is no gang: it is to have quota for all, or for none. Nor are nodes of this attempt
+// that it cannot use.
+bool gives_back(const Pass& pass) {
+  if (pass.next.placement.attempt == pass.job.status.attempt)
+    return !pass.next.placement.nodes.empty();
   const Staff staff = staff_of(pass.seen, pass.now);
   return staff.is_between && staff.kept > 0 && staff.kept < least_members(pass);
 }
@@ -147,7 +175,7 @@ bool waits_for_seats(Pass& pass) {
     pass.say("Starting", message);
     return true;
   }
-  if (seating->obstacle.empty() && keeps_too_few(pass)) {
+  if (seating->obstacle.empty() && gives_back(pass)) {
     pass.next.placement = {};
     pass.is_status_due = true;
   } else if (seating->obstacle.empty()) {

@@ -31,16 +31,19 @@ const WorkerGroup* record_of(const Observed& seen, std::int64_t attempt) {
   return has_pods ? seen.group : nullptr;
 }
 
-// Those that have nodes, as far as the record goes.
+// Those that have nodes, as far as the record goes; what was given up is none, whichever its pod.
 std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* record) {
   const PlacementStatus& placement = seen.job->status.placement;
   const int size = record != nullptr ? record->spec.target_members : seen.job->spec.replicas;
+  std::set<int> given_up;
+  for (const PlacedPod& pod : placement.later) {
+    if (pod.node == kGivenUp) given_up.insert(pod.slot);
+  }
   std::vector<PlacedPod> placed;
   int slot = 0;
   for (const PlacedNode& node : placement.nodes) {
     for (int i = 0; i < node.workers; ++i, ++slot) {
-      if (!is_given_up(placement, placement.attempt, slot, 0))
-        placed.push_back({slot, 0, node.name});
+      if (!given_up.contains(slot)) placed.push_back({slot, 0, node.name});
     }
   }
   // Those in slots that the gang is to go on without are made no more.
@@ -50,15 +53,18 @@ std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* reco
   return placed;
 }
 
-// Workers of the attempt before, as far as it was placed.
-int placed_before(const Observed& seen) {
+}  // namespace
+
+std::set<int> placed_before(const Observed& seen) {
   const WorkerGroup* record = record_of(seen, seen.job->status.placement.attempt);
   std::set<int> slots;
   for (const PlacedPod& pod : placed_pods(seen, record)) {
     if (record == nullptr || pod.slot < record->spec.target_members) slots.insert(pod.slot);
   }
-  return static_cast<int>(slots.size());
+  return slots;
 }
+
+namespace {
 
 // Whether it is over, or is to stop.
 bool has_ended(const TrainingJob& job) {
@@ -125,10 +131,12 @@ Staff staff_of(const Observed& seen, TimePoint now) {
   if (job.status.placement.attempt != attempt) {
     if (is_true(job.status, condition::kStalled)) return staff;  // nobody knows for how long
     staff.is_between = true;
-    staff.kept = placed_before(seen);
+    staff.kept = static_cast<int>(placed_before(seen).size());
     for (int slot = 0; slot < staff.size; ++slot) staff.slots.insert(slot);
     return staff;
   }
+  // What is given back is in the record first.
+  if (record == nullptr) staff.size = std::max(staff.size, workers_of(job.status.placement));
   staff.pods = 0;  // of one slot there may be two, where a node is lost
   staff.slots = std::move(present);
   // Without a record nobody knows who was lost: all are to be made, or an attempt follows. Nor does

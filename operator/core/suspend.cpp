@@ -89,8 +89,11 @@ bool notes_later_attempt(Pass& pass) {
   const std::int64_t highest = std::max(pass.pods.attempt_max, in_record);
   if (highest <= pass.job.status.attempt) return false;
   pass.next.attempt = highest;
+  const std::string message = "suspending; there is an attempt " + std::to_string(highest);
+  if (!is_true(pass.next, condition::kSuspended))
+    set_condition(pass, condition::kSuspended, "False", kSuspending, message);
   pass.is_status_due = true;
-  pass.say(kSuspending, "suspending; there is an attempt " + std::to_string(highest));
+  pass.say(kSuspending, message);
   return true;
 }
 

@@ -5,6 +5,7 @@ command: [python3, train_in_place.py, "1000"]; with spec.elastic also at another
 train_in_place.py 1000. Gloo on CPUs, NCCL on GPUs.
 """
 
+import io
 import os
 import pathlib
 import sys
@@ -42,11 +43,14 @@ class State:
 def take_start(gang, state, place, folder):
     """The state that all go on from: a rank's that lives, or what was saved."""
     if place.source >= 0:
-        box = [state.dump() if place.rank == place.source else None]
+        held = io.BytesIO()
+        if place.rank == place.source:
+            torch.save(state.dump(), held)
+        box = [held.getvalue()]  # bytes: tensors would come on the GPU of the source's number
         dist.broadcast_object_list(box, src=place.source, device=state.device)
         gang.check()
         if not place.has_state:
-            state.load(box[0])
+            state.load(torch.load(io.BytesIO(box[0]), map_location=state.device))
     elif states.newest(folder):
         state.load(torch.load(states.newest(folder), map_location=state.device))
     # One may have seen the end of a save that another has not.
@@ -70,14 +74,12 @@ def save_if_wanted(gang, state, place, folder):
 class ProcessGroup:
     """Of one generation. Collectives on a GPU wait for ever for a rank that is gone: they have to be aborted."""
 
-    def __init__(self, gang, place, device):
+    def __init__(self, place, device):
         is_on_gpu = device.type == "cuda"
         dist.init_process_group("nccl" if is_on_gpu else "gloo", rank=place.rank, world_size=place.world_size,
                                 init_method=f"tcp://{place.master_addr}:{place.master_port}")
         # Of this very group: when it is called late there may be the next one.
         self.abort = dist.group.WORLD._get_backend(device).abort if is_on_gpu else None
-        if self.abort:
-            gang.abort_with(self.abort)
 
     def leave(self, is_at_end):
         if self.abort and not is_at_end:
@@ -89,8 +91,10 @@ class ProcessGroup:
 
 
 def train(gang, place, state, steps, folder):
-    is_at_end, group = False, ProcessGroup(gang, place, state.device)
+    is_at_end, group = False, ProcessGroup(place, state.device)
     try:
+        if group.abort:
+            gang.abort_with(group.abort)
         take_start(gang, state, place, folder)
         gang.begin(state.step)
         print(f"rank {place.rank} of {place.world_size} goes on with step {state.step + 1}", flush=True)
@@ -123,6 +127,7 @@ def train(gang, place, state, steps, folder):
             gang.applied(step)  # at once: what is told as held is what is held
             save_if_wanted(gang, state, place, folder)
             if must_stop:
+                is_at_end = True
                 pawl.exit_saved()
         save_if_wanted(gang, state, place, folder)
         dist.barrier()
@@ -133,8 +138,7 @@ def train(gang, place, state, steps, folder):
 
 
 def main():
-    for name, value in NCCL.items():
-        os.environ.setdefault(name, value)
+    os.environ.update(NCCL)
     job, steps = pawl.job(), int(sys.argv[1])
     name = f"{job.name}-{job.uid[:8]}" if job.name else "local"
     folder = pathlib.Path(job.checkpoint_folder or "checkpoints") / name

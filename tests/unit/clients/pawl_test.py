@@ -308,6 +308,46 @@ class GangTest(LauncherCase):
         gang.run(train)
         self.assertEqual(aborted, [])
 
+    def test_a_group_that_comes_into_being_late_is_aborted_and_no_rank_waits_for_connections(self):
+        pawl, gang = self.gang()
+        self.said()
+        pawl._BLOCKED_SECONDS = 0.1
+        aborts, kernel = [], threading.Event()
+
+        def abort():
+            aborts.append(1)
+            if len(aborts) > 1:
+                kernel.set()
+
+        def train(gang, place):
+            if place.generation > 1:
+                return
+            gang.begin(0)
+            gang.abort_with(abort)
+            self.tell("park")
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                self.assertRaises(OSError, server.accept)
+            self.assertTrue(kernel.wait(5))
+            threading.Timer(0.1, self.welcome, kwargs={"generation": 2}).start()
+            self.assertRaisesRegex(RuntimeError, "call check", gang.applied, 1)
+            self.assertRaises(pawl.Parking, gang.abort_with, abort)
+            gang.check()
+
+        gang.run(train)
+
+    def test_a_broken_gpu_is_no_lost_peer(self):
+        pawl, gang = self.gang()
+        self.said()
+
+        def train(gang, place):
+            self.tell("park")
+            while not gang._is_parking:
+                time.sleep(0.001)
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+        self.assertRaisesRegex(RuntimeError, "CUDA error", gang.run, train)
+        self.assert_silent()
+
     def test_a_step_that_was_not_checked_is_refused(self):
         _, gang = self.gang()
         gang.begin(0)

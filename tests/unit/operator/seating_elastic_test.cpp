@@ -219,3 +219,40 @@ TEST_CASE("seating: a pod more that is refused is given up", "[core][I43][I44]")
     CHECK(world.broken.empty());
   }
 }
+
+// Whoever leads then knows of each worker that has quota.
+TEST_CASE("seating: a worker that was to leave, and stays, is on record again", "[core][I44]") {
+  World world = World::elastic(4, 2);
+  world.seats = offer_of;
+  world.settle(seconds{30});
+  world.report(10);
+  world.settle();
+  world.set_spec([](auto& spec) { spec.replicas = 2; });
+  act_until(world, [&] { return world.group->spec.target_members == 2; });
+  CHECK(workers_of(world.job.status.placement) == 2);
+  CHECK(core::staff_of(world.observed(), world.now).slots.size() == 4);
+  world.set_spec([](auto& spec) { spec.replicas = 3; });
+  act_until(world, [&] { return world.group->spec.target_members == 3; });
+  CHECK(core::held_seats(world.observed()).size() == 3);
+  world.is_kubelet_on = false;
+  world.fail(0, 1);
+  world.settle();
+  REQUIRE(world.job.status.attempt == 2);
+  CHECK(core::staff_of(world.observed(), world.now).kept == 3);
+}
+
+TEST_CASE("seating: of workers that were given up none is kept when it becomes smaller",
+          "[core][I44]") {
+  World world = World::elastic(3, 1);
+  world.job.status.attempt = 2;
+  world.job.status.start_time = world.now;
+  world.job.status.placement = {1, "", {{"node-1", 3}}, "", {{1, 0, api::kGivenUp}}};
+  world.set_spec([](auto& spec) { spec.replicas = 2; });
+  world.seats = [](const core::Observed&) {
+    return core::Seating{.obstacle = "full", .keeps_quota = true};
+  };
+  act_until(world, [&] { return world.job.status.message == "full"; });
+  CHECK(core::staff_of(world.observed(), world.now).kept == 2);
+  world.set_spec([](auto& spec) { spec.replicas = 1; });
+  act_until(world, [&] { return core::staff_of(world.observed(), world.now).kept == 1; });
+}

@@ -142,6 +142,13 @@ TEST_CASE("seating: nodes that cannot take the gang any more are left before the
   core::Seating gone{.is_void = true};
   core::Observed seen = world.observed();
   seen.seating = &gone;
+  // They are given back before others are asked for.
+  CHECK_FALSE(core::plan(seen, world.policy, world.now).asks_for_seats);
+  for (const core::Action& action : core::plan(seen, world.policy, world.now).actions)
+    world.apply(action);
+  CHECK(world.job.status.placement == api::PlacementStatus{});
+  seen = world.observed();
+  seen.seating = &gone;
   CHECK(core::plan(seen, world.policy, world.now).asks_for_seats);
   gone.obstacle = "full";
   for (const core::Action& action : core::plan(seen, world.policy, world.now).actions)

@@ -120,6 +120,29 @@ TEST_CASE("shrink: it goes on without those, and grows again when there is room"
   }
 }
 
+// Seed 953449: whichever its pods were.
+TEST_CASE("shrink: for what it gave up its next attempt has no quota", "[core][I44][I45]") {
+  Wide wide;
+  World& world = wide.world;
+  wide.tell();
+  wide.go_on();
+  wide.is_full = false;
+  world.settle(seconds{30});
+  world.commit_next(12);
+  world.settle();
+  REQUIRE(wide.spare() == Names{"gpt-1-2-1", "gpt-1-3-1"});
+  wide.is_full = true;
+  world.gives_up = {"gpt-1-2-1", "gpt-1-3-1"};
+  wide.go_on();
+  CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1});
+  world.is_kubelet_on = false;
+  world.fail(0, 1);
+  world.fail(1, 1);
+  world.settle();
+  REQUIRE(world.job.status.attempt == 2);
+  CHECK(core::staff_of(world.observed(), world.now).kept == 2);
+}
+
 TEST_CASE("shrink: until they are off the record their room and quota are on their way",
           "[core][I45]") {
   Wide wide;
