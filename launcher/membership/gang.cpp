@@ -100,7 +100,8 @@ std::vector<PeerId> Gang::full_gang() const {
   std::map<int, PeerId> by_slot;
   for (const auto& [peer, joiner] : roster_.joiners) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
-    if (pod != nullptr && pod->slot == joiner.join.slot && roster_.is_wanted(joiner))
+    const bool is_going = joiner.is_leaving || joiner.has_left;
+    if (pod != nullptr && pod->slot == joiner.join.slot && roster_.is_wanted(joiner) && !is_going)
       by_slot[pod->slot] = peer;
   }
   const bool is_enough = by_slot.size() == target || may_begin_with(by_slot.size());
@@ -205,6 +206,10 @@ void Gang::enter_running() {
                                     .message = "lost the launcher of this pod at the commit",
                                     .attempt = ctx_.id.attempt,
                                     .time = ctx_.now.wall});
+    }
+    if (joiner->has_left) {  // while the commit was under way
+      mark_lost(*joiner);
+      joiner->rejoin_by = ctx_.now.steady;
     }
     joiner->member_rank = static_cast<int>(rank);
     joiner->is_new = std::exchange(joiner->is_newcomer, false) || joiner->is_new;

@@ -155,8 +155,9 @@ void Gang::on_leaving(Joiner& joiner) {
     // Who has trained to the end will be through before long.
     if (!is_leader && !is_almost_through()) begin_reform(why, Change::kWorkerLeft);
   } else if (stage_ == Stage::kGathering && is_leader) {
-    // Before the commit another member's replacement may still come.
     end(StopReason::kDrained, false, "the leading launcher was told to terminate");
+  } else if (stage_ == Stage::kGathering) {
+    joiner.is_leaving = true;  // another member's replacement may still come
   }
 }
 

@@ -1,6 +1,7 @@
 // A gang that may be smaller lets others in later, and begins without those that cannot be had.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <chrono>
 
 #include "common/api/contract.h"
@@ -169,4 +170,22 @@ TEST_CASE("growth: a gang begins without those that cannot be had, after a while
     world.pass(1h);
     CHECK(world.status().generation == 0);
   }
+}
+
+// Seed 971779: its machine was cut off meanwhile, so that nobody saw its connection end.
+TEST_CASE("growth: no gang begins with a member that was told to leave before", "[launcher]") {
+  const bool has_left = GENERATE(false, true);
+  GangWorld world({.launchers = 3, .least = 2, .shortage = 20});
+  world.nodes[2].is_frozen = true;
+  world.pass(1s);
+  const PeerId other = world.node(1).links.at(kLeaderPeer).second;
+  world.nodes[1].is_frozen = true;
+  world.give(0, PeerSaid{other, Leaving{}});
+  if (has_left) world.give(0, PeerSaid{other, Left{}});
+  world.pass(2s);
+  world.nodes[2].is_frozen = false;
+  world.pass(10s);
+  CHECK(world.status().generation == 0);
+  world.pass(10s);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2"});
 }
