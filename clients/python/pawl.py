@@ -255,7 +255,7 @@ class Gang:
         collective leaves that was ended so is garbage: see check(). Raises Parking where the gang changes already.
         """
         self._abort = abort
-        if self._is_parking:
+        if self._is_in_place and self._is_parking:
             raise Parking("the gang changes")
 
     def check(self):

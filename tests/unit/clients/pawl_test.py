@@ -165,7 +165,7 @@ class GangTest(LauncherCase):
     def test_without_a_launcher_the_place_is_that_of_torchrun(self):
         os.environ.update(RANK="1", WORLD_SIZE="4", MASTER_ADDR="10.0.0.1", MASTER_PORT="3000")
         self.pawl = pawl = load()
-        seen = pawl.Gang().run(lambda gang, place: (gang.begin(0), gang.applied(1), place)[2])
+        seen = pawl.Gang().run(lambda gang, place: (gang.begin(0), gang.abort_with(self.fail), gang.check(), gang.applied(1), place)[-1])
         self.assertEqual(seen[:3] + seen[4:6], (1, 4, 0, "10.0.0.1", 3000))
         self.assertEqual((seen.source, seen.has_state), (-1, False))
 
