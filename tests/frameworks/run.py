@@ -9,7 +9,6 @@ by. The frameworks come from the package registry into virtual environments belo
 
 import contextlib
 import hashlib
-import json
 import os
 import pathlib
 import re
@@ -20,8 +19,11 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PAWL = pathlib.Path(os.environ.get("PAWL_BIN", ROOT / "build" / "release" / "bin")) / "pawl"
+sys.path.append(str(HERE.parent))
+sys.dont_write_bytecode = True
+
+from local_run import LocalRun, shown
+
 CACHE = pathlib.Path(os.environ.get("PAWL_CACHE", pathlib.Path.home() / ".cache" / "pawl")) / "frameworks"
 # (runtime.kind, packages)
 FRAMEWORKS = {"torch": ("Torch", ["torch", "numpy"]), "jax": ("JAX", ["jax[cpu]", "numpy"]),
@@ -29,7 +31,6 @@ FRAMEWORKS = {"torch": ("Torch", ["torch", "numpy"]), "jax": ("JAX", ["jax[cpu]"
               "horovod": ("MPI", ["torch", "numpy"])}
 HOROVOD = ["horovod==0.28.1"]
 HOROVOD_NEEDS = ["cloudpickle", "packaging", "psutil", "pyyaml", "setuptools>=77,<81", "wheel"]
-SECONDS = 240
 
 
 def python_of(packages):
@@ -55,15 +56,14 @@ def add_horovod(python):
     done.touch()
 
 
-class Run:
+class Run(LocalRun):
     """One job of two workers."""
 
     def __init__(self, name, folder, pause):
         self.kind, packages = FRAMEWORKS[name]
-        self.folder = pathlib.Path(folder)
         self.script = HERE / f"{name}_train.py"
         python = python_of(packages)
-        command = [str(python), str(self.script)]
+        command = [python, self.script]
         if name == "horovod":
             add_horovod(python)
             command = ["mpirun.openmpi", *command]
@@ -71,43 +71,16 @@ class Run:
         self.standbys = 0 if self.kind in ("Ray", "MPI") else 2
         variables = {"PATH": f"{python.parent}:{os.environ['PATH']}", "STEP_SECONDS": pause, "PAWL_STANDBY_SECONDS": 2, "OMP_NUM_THREADS": 1, "TF_CPP_MIN_LOG_LEVEL": 2,
                      "OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
-        container = {"name": "worker", "image": "none", "command": command,
-                     "env": [{"name": key, "value": str(value)} for key, value in variables.items()]}
-        job = self.folder / "job.json"
-        job.write_text(json.dumps({
-            "apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
-            "spec": {"replicas": 2, "runtime": {"kind": self.kind}, "checkpoint": {"uri": f"file://{self.folder}/saved"},
-                     "failurePolicy": {"maxRestarts": 1}, "template": {"spec": {"containers": [container]}}}}))
-        self.output = open(self.folder / "out", "w+")
-        self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder / "run"], stdout=self.output,
-                                        stderr=subprocess.STDOUT)
-
-    def said(self):
-        return "\n".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("run/logs/*.log")))
-
-    def wait_for(self, what, condition):
-        deadline = time.time() + SECONDS
-        while not condition():
-            if self.process.poll() is not None or time.time() > deadline:
-                raise AssertionError(f"no {what}")
-            time.sleep(0.05)
+        super().__init__(folder, name, {
+            "replicas": 2, "runtime": {"kind": self.kind}, "checkpoint": {"uri": f"file://{folder}/saved"},
+            "failurePolicy": {"maxRestarts": 1}, "template": self.template(command, variables)})
 
     def program(self, slot):
-        for path in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                is_ours = (path / "comm").read_text() == "raylet\n" if self.kind == "Ray" else \
-                    str(self.script).encode() in (path / "cmdline").read_bytes().split(b"\0")
-                environment = (path / "environ").read_bytes()
-                if is_ours and f"PAWL_SLOT={slot}".encode() in environment.split(b"\0") and \
-                        str(self.folder).encode() in environment and (path / "comm").read_text() != "pawl-standby\n":
-                    return int(path.name)
-        raise AssertionError("no program")
+        return self.process_of(slot, lambda name, command: name == "raylet" if self.kind == "Ray" else str(self.script) in command)
 
     def end(self):
         """The weights with which both ranks end."""
-        code = self.process.wait(SECONDS)
-        if code != 0:
-            raise AssertionError(f"pawl run ended with {code}")
+        super().end()
         ends = dict(re.findall(r"rank (\d+) ends with ([0-9a-f]+)", self.said()))
         if len(ends) != 2 or len(set(ends.values())) != 1:
             raise AssertionError(f"the ranks end with {ends}")
@@ -119,21 +92,11 @@ class Run:
         if [pod[-5:] for pod in pods] != ["1-0-0", "1-1-0"]:
             raise AssertionError(f"there were the pods {pods}")
 
-    def close(self):
-        self.process.kill()  # nothing that it started outlives it
-        self.process.wait()
-        self.output.close()
-
 
 @contextlib.contextmanager
 def job(name, pause):
-    """A run whose failure shows what was said in it."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, \
-            contextlib.closing(Run(name, folder, pause)) as run:
-        try:
-            yield run
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{run.said()[-6000:]}\n{(run.folder / 'out').read_text()[-2000:]}") from None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, shown(Run(name, folder, pause)) as run:
+        yield run
 
 
 def check(name):
@@ -141,7 +104,7 @@ def check(name):
         expected = run.end()
     with job(name, 0.5) as run:
         run.wait_for("saved state", lambda: (run.folder / "saved" / "state.npz").exists())
-        run.wait_for("two that stand by", lambda: run.said().count('"standby_ready"') == run.standbys)
+        run.wait_for("two that stand by", lambda: run.standing_by() == run.standbys)
         start = time.time()
         os.kill(run.program(1), signal.SIGKILL)
         run.wait_for("new start", lambda: len(re.findall(r"of 2 starts at step [1-9]", run.said())) == 2)

@@ -6,7 +6,6 @@ Skips (exit status 77) where PAWL_TORCH_PYTHON (or python3) has no PyTorch that 
 """
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -17,51 +16,33 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PAWL = pathlib.Path(os.environ.get("PAWL_BIN", ROOT / "build" / "release" / "bin")) / "pawl"
+sys.path.append(str(HERE.parent))
+sys.dont_write_bytecode = True
+
+from local_run import LocalRun, shown
+
+SCRIPT = HERE / "nccl_train.py"
 PYTHON = os.environ.get("PAWL_TORCH_PYTHON", "python3")
-WORKERS, STEPS, SECONDS, SKIPPED = 3, 1500, 120, 77
+WORKERS, STEPS, SKIPPED = 3, 3000, 77
 
 
-class Run:
+class Run(LocalRun):
     def __init__(self, folder, pause=0.0, elastic=None):
-        self.folder = pathlib.Path(folder)
-        container = {"name": "worker", "image": "none", "command": [PYTHON, str(HERE / "nccl_train.py"), str(STEPS), str(pause)],
-                     "env": [{"name": "PAWL_STANDBY_SECONDS", "value": "1"}, {"name": "OMP_NUM_THREADS", "value": "1"}]}
-        spec = {"replicas": WORKERS, "runtime": {"kind": "Torch", "inPlace": True},
-                "checkpoint": {"uri": f"file://{self.folder}/saved"}, "template": {"spec": {"containers": [container]}}}
-        job = self.folder / "job.json"
-        job.write_text(json.dumps({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "nccl"},
-                                   "spec": {**spec, **({"elastic": elastic} if elastic else {})}}))
-        self.output = open(self.folder / "out", "w+")
-        self.process = subprocess.Popen([PAWL, "run", job, "--run-dir", self.folder / "run"], stdout=self.output,
-                                        stderr=subprocess.STDOUT)
-
-    def said(self):
-        return "\n".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("run/logs/*.log")))
+        variables = {"PAWL_STANDBY_SECONDS": 1, "OMP_NUM_THREADS": 1}
+        spec = {"replicas": WORKERS, "runtime": {"kind": "Torch", "inPlace": True}, "checkpoint": {"uri": f"file://{folder}/saved"},
+                "template": self.template([PYTHON, SCRIPT, STEPS, pause], variables)}
+        super().__init__(folder, "nccl", {**spec, **({"elastic": elastic} if elastic else {})})
 
     def starts(self, size=WORKERS):
         """The steps with which generations of this size began, one of each rank; they only grow."""
         return sorted(int(step) for step in re.findall(rf"rank \d of {size} goes on with step (\d+)", self.said()))
 
-    def wait_for(self, what, condition):
-        deadline = time.time() + SECONDS
-        while not condition():
-            if self.process.poll() is not None or time.time() > deadline:
-                raise AssertionError(f"no {what}")
-            time.sleep(0.005)
-
     def program(self, slot):
-        """The PID of the training process in this place."""
-        for path in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                environment = (path / "environ").read_bytes().split(b"\0")
-                if (f"PAWL_SLOT={slot}".encode() in environment
-                        and str(self.folder).encode() in b" ".join(environment)
-                        and str(HERE / "nccl_train.py").encode() in (path / "cmdline").read_bytes().split(b"\0")
-                        and (path / "comm").read_text() not in ("pawl-standby\n", "pawl-launch\n")):
-                    return int(path.name)
-        raise AssertionError("no program")
+        return self.process_of(slot, lambda _, command: str(SCRIPT) in command)
+
+    def settle(self):
+        """Until a process stands by in each place, as one does between two losses."""
+        self.wait_for("those that stand by", lambda: self.standing_by() >= WORKERS)
 
     def strike(self, what, pid, number, size=WORKERS):
         """Seconds until all ranks of the next generation have begun, from memory."""
@@ -73,44 +54,35 @@ class Run:
         if len(set(begun)) != 1 or begun[0] == 1:
             raise AssertionError(f"after {what} the ranks went on with the steps {begun}")
         print(f"{what}: {seconds:.2f} s until all of {size} go on, with step {begun[0]}", flush=True)
-        time.sleep(3)
 
     def end(self):
         """The loss with which all ranks end."""
-        if self.process.wait(SECONDS) != 0:
-            raise AssertionError("pawl run failed")
+        super().end()
         losses = re.findall(rf"done after {STEPS} steps, loss (\S+)", self.said())
         if not losses or len(set(losses)) != 1:
             raise AssertionError(f"the ranks end with {losses}")
         return float(losses[0])
 
-    def close(self):
-        self.process.kill()  # nothing that it started outlives it
-        self.process.wait()
-        self.output.close()
-
 
 @contextlib.contextmanager
 def job(**options):
-    """A run whose failure shows what was said in it."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, contextlib.closing(Run(folder, **options)) as run:
-        try:
-            run.wait_for("start", lambda: len(run.starts()) >= WORKERS)
-            yield run
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{run.said()[-9000:]}\n{(run.folder / 'out').read_text()[-2000:]}") from None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, shown(Run(folder, **options)) as run:
+        run.wait_for("start", lambda: len(run.starts()) >= WORKERS)
+        yield run
 
 
 def fixed_size():
     with job() as run:
         expected = run.end()
-    with job(pause=0.02) as run:
-        time.sleep(4)  # for those that stand by, too
+    with job(pause=0.01) as run:
+        run.settle()
         survivors = {run.program(0), run.program(1)}
         run.strike("kill -9 of rank 2", run.program(2), signal.SIGKILL)
         if {run.program(0), run.program(1)} != survivors:
             raise AssertionError("the survivors were started again")
+        run.settle()
         run.strike("SIGSTOP of rank 1", run.program(1), signal.SIGSTOP)
+        run.settle()
         run.strike("kill -9 of rank 0", run.program(0), signal.SIGKILL)
         loss = run.end()
     if loss != expected:
@@ -119,8 +91,8 @@ def fixed_size():
 
 
 def elastic(expected):
-    with job(pause=0.02, elastic={"minReplicas": 2, "maxReplicas": 3}) as run:
-        time.sleep(2)
+    with job(pause=0.01, elastic={"minReplicas": 2, "maxReplicas": 3}) as run:
+        run.settle()
         launcher = int(pathlib.Path(f"/proc/{run.program(2)}/stat").read_text().rsplit(")", 1)[1].split()[1])
         run.strike("kill -9 of a worker with its launcher", launcher, signal.SIGKILL, size=2)
         run.wait_for("growth to three again", lambda: len(run.starts()) >= 2 * WORKERS)
