@@ -107,7 +107,7 @@ void GangWorld::act(std::size_t index, const WriteStatus& write) {
     give(index, RecordSeen{record, 0});
     give(index, WriteDone{WriteOutcome::kApplied, ""});
   }
-  show_record();
+  if (!is_api_down || !is_unseen_then) show_record();
 }
 
 void GangWorld::act(std::size_t index, const Dial& dial) {

@@ -189,3 +189,25 @@ TEST_CASE("growth: no gang begins with a member that was told to leave before", 
   world.pass(10s);
   CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2"});
 }
+
+TEST_CASE("growth: who has left when the first generation is written is lost to it", "[launcher]") {
+  GangWorld world({.launchers = 3, .least = 2, .shortage = 20});
+  world.nodes[2].is_frozen = true;
+  world.settle();
+  const PeerId other = world.node(1).links.at(kLeaderPeer).second;
+  world.lose_replies = 1;
+  world.is_down_then = world.is_unseen_then = true;
+  world.nodes[2].is_frozen = false;
+  world.pass(1s);
+  REQUIRE(world.status().generation == 1);
+  REQUIRE(world.members().size() == 3);
+  REQUIRE(world.told<channel::Welcome>(0) == nullptr);
+  world.nodes[1].is_frozen = true;
+  world.give(0, PeerSaid{other, Leaving{}});
+  world.give(0, PeerSaid{other, Left{}});
+  world.settle();
+  world.is_api_down = false;
+  world.hello_all();
+  world.pass(5s);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-2"});
+}
