@@ -184,13 +184,12 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
            .is_elastic = plan.members_least < job.spec.replicas,
-           .is_anew = kept < plan.members_least,
            .refusal = std::move(asked.refusal)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();
   if (gang && asked.wanted.empty()) {
-    want_all(plan, asked.is_anew ? 0 : kept, *gang);
+    want_all(plan, kept, *gang);
   } else if (gang) {
     const int lacking = static_cast<int>(plan.seats_wanted.size());
     gang->is_enough = job.spec.replicas - lacking >= plan.members_least;

@@ -89,7 +89,6 @@ class Placer {
     int replicas = 0;
     std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
     bool is_elastic = false;                  // it may be smaller than that
-    bool is_anew = false;                     // with quota for all of it: it keeps none
     std::optional<Answer> answer = std::nullopt;
     std::optional<core::Seating> refusal = std::nullopt;  // the answer that it took last
     std::vector<std::string> offered = {};                // pods that the answer has nodes for

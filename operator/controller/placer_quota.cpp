@@ -15,7 +15,7 @@ std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed&
   core::Staff staff = core::staff_of(seen, now);
   const auto asked = asked_.find(key);
   const bool is_in_line = asked != asked_.end() && asked->second.wanted.empty();
-  if (is_in_line && (!staff.is_between || asked->second.is_anew)) staff = {};
+  if (is_in_line && !staff.is_between) staff = {};
   const std::int64_t attempt = seen.job->status.attempt;
   const bool is_known = held.charged_attempt == attempt;
   std::set<int> before = std::exchange(held.charged, std::move(staff.slots));

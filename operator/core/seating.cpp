@@ -90,10 +90,6 @@ void leave_line(Pass& pass) {
   set_condition(pass, condition::kRunning, "False", "Starting", "the scheduler places its pods");
 }
 
-}  // namespace
-
-namespace {
-
 // Those that are there, and that a gang which is to be as large again had nearly gone on without.
 void note_places(Pass& pass) {
   PlacementStatus& placement = pass.next.placement;

@@ -31,14 +31,19 @@ const WorkerGroup* record_of(const Observed& seen, std::int64_t attempt) {
   return has_pods ? seen.group : nullptr;
 }
 
+std::set<int> given_up_slots(const PlacementStatus& placement) {
+  std::set<int> slots;
+  for (const PlacedPod& pod : placement.later) {
+    if (pod.node == kGivenUp) slots.insert(pod.slot);
+  }
+  return slots;
+}
+
 // Those that have nodes, as far as the record goes; what was given up is none, whichever its pod.
 std::vector<PlacedPod> placed_pods(const Observed& seen, const WorkerGroup* record) {
   const PlacementStatus& placement = seen.job->status.placement;
   const int size = record != nullptr ? record->spec.target_members : seen.job->spec.replicas;
-  std::set<int> given_up;
-  for (const PlacedPod& pod : placement.later) {
-    if (pod.node == kGivenUp) given_up.insert(pod.slot);
-  }
+  const std::set<int> given_up = given_up_slots(placement);
   std::vector<PlacedPod> placed;
   int slot = 0;
   for (const PlacedNode& node : placement.nodes) {
@@ -123,9 +128,7 @@ Staff staff_of(const Observed& seen, TimePoint now) {
     if (identity && identity->attempt == attempt) present.insert(identity->slot);
   }
   if (has_ended(job) || !has_been_placed(job)) return staff;
-  for (const PlacedPod& pod : job.status.placement.later) {
-    if (pod.node == kGivenUp) staff.given_up.insert(pod.slot);
-  }
+  staff.given_up = given_up_slots(job.status.placement);
   const WorkerGroup* record = record_of(seen, attempt);
   staff.size = record != nullptr ? record->spec.target_members : job.spec.replicas;
   if (job.status.placement.attempt != attempt) {

@@ -234,11 +234,7 @@ TEST_CASE("seating: a worker that was to leave, and stays, is on record again", 
   world.set_spec([](auto& spec) { spec.replicas = 3; });
   act_until(world, [&] { return world.group->spec.target_members == 3; });
   CHECK(core::held_seats(world.observed()).size() == 3);
-  world.is_kubelet_on = false;
-  world.fail(0, 1);
-  world.settle();
-  REQUIRE(world.job.status.attempt == 2);
-  CHECK(core::staff_of(world.observed(), world.now).kept == 3);
+  CHECK(kept_after_failure(world, {0}) == 3);
 }
 
 TEST_CASE("seating: of workers that were given up none is kept when it becomes smaller",

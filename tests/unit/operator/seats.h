@@ -3,6 +3,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
+#include <initializer_list>
 
 #include "tests/unit/operator/world.h"
 
@@ -21,6 +22,15 @@ inline void act_until(World& world, const std::function<bool()>& is_done) {
     for (const core::Action& action : world.plan().actions) world.apply(action);
   }
   REQUIRE(is_done());
+}
+
+// For how many workers the next attempt has quota, when these have failed and none has ended.
+inline int kept_after_failure(World& world, std::initializer_list<int> slots) {
+  world.is_kubelet_on = false;
+  for (const int slot : slots) world.fail(slot, 1);
+  world.settle();
+  REQUIRE(world.job.status.attempt == 2);
+  return core::staff_of(world.observed(), world.now).kept;
 }
 
 }  // namespace pawl::test

@@ -135,12 +135,7 @@ TEST_CASE("shrink: for what it gave up its next attempt has no quota", "[core][I
   world.gives_up = {"gpt-1-2-1", "gpt-1-3-1"};
   wide.go_on();
   CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1});
-  world.is_kubelet_on = false;
-  world.fail(0, 1);
-  world.fail(1, 1);
-  world.settle();
-  REQUIRE(world.job.status.attempt == 2);
-  CHECK(core::staff_of(world.observed(), world.now).kept == 2);
+  CHECK(kept_after_failure(world, {0, 1}) == 2);
 }
 
 TEST_CASE("shrink: until they are off the record their room and quota are on their way",
