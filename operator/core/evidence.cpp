@@ -232,8 +232,7 @@ bool is_being_outlived(const Pass& pass, const Failure& failure) {
 
 // A gang that lives on waits for a member that it has lost touch with, whose pod looks well.
 std::optional<Evidence> read_silence(const Pass& pass, const PodView& pod) {
-  if (pass.report == nullptr || !pass.group->spec.has_successors || pass.report->is_finished)
-    return std::nullopt;
+  if (pass.report == nullptr || !pass.group->spec.has_successors) return std::nullopt;
   for (const Failure& failure : pass.report->failures) {
     if (failure.pod_uid != pod.meta.uid || !is_silence(failure)) continue;
     if (is_outlived(pass, failure)) continue;
@@ -317,10 +316,6 @@ std::vector<Evidence> collect(const Pass& pass) {
       if (auto evidence = read_missing(pass, slot)) all.push_back(std::move(*evidence));
     }
   }
-  // A gang that has trained to the end does not begin again for a pod that it was told to do
-  // without.
-  if (pass.report != nullptr && pass.report->is_finished)
-    std::erase_if(all, [&](const Evidence& one) { return gave_room(pass, one.failure.pod); });
   return all;
 }
 

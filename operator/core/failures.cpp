@@ -178,7 +178,7 @@ std::optional<Loss> find_loss(const Pass& pass, bool without_leaving) {
                        : is_unreached ? cause::kUnreached
                                       : cause::kNodeLost;
   // The gang's word for it, where its pod has none.
-  if (is_silent && !is_unreached &&
+  if (is_silent && loss.failure.cause != cause::kUnreached &&
       std::ranges::find(loss.taken, loss.failure.pod) == loss.taken.end())
     loss.taken.push_back(loss.failure.pod);
   return loss;

@@ -41,17 +41,33 @@ void write_end(Pass& pass, const char* type, const std::string& reason,
   pass.emit(type == std::string(condition::kFailed), type, message);
 }
 
-// A pod whose worker has ended becomes terminal by itself, and keeps its log, unless a container
+bool is_rank0_enough(const Pass& pass) {
+  return pass.job.spec.success_policy == SuccessPolicy::kRank0;
+}
+
+bool has_trained_to_end(const Pass& pass) {
+  return pass.report != nullptr && pass.report->is_finished;
+}
+
+// Its launcher has heard that all are through, or will; with Rank0 others may train on.
+bool is_through(const Pass& pass, const PodView& pod) {
+  if (outcome_of(pod) != Outcome::kNone) return true;
+  return has_trained_to_end(pass) && !is_rank0_enough(pass) && pass.is_member(pod.meta.uid);
+}
+
+// A pod whose worker is through becomes terminal by itself, and keeps its log, unless a container
 // beside the worker runs on.
-void delete_running(Pass& pass, const Condition& decided) {
+bool is_left_to_end(Pass& pass, const PodView& pod, const Condition& decided) {
   const TimePoint due = decided.last_transition_time.value_or(pass.now) + pass.policy.culprit_wait;
+  if (is_terminal(pod) || !is_through(pass, pod) || pass.now_exact >= due) return false;
+  pass.wake(due);
+  return true;
+}
+
+void delete_running(Pass& pass, const Condition& decided) {
   for (const Worker& worker : pass.pods.current) {
-    if (is_terminal(*worker.pod)) continue;
-    if (outcome_of(*worker.pod) != Outcome::kNone && pass.now_exact < due) {
-      pass.wake(due);
-    } else {
-      pass.delete_pod(*worker.pod);
-    }
+    const PodView& pod = *worker.pod;
+    if (!is_terminal(pod) && !is_left_to_end(pass, pod, decided)) pass.delete_pod(pod);
   }
   delete_active_before(pass);
 }
@@ -64,14 +80,17 @@ bool is_left_to_stop(Pass& pass, const Condition& decided) {
   if (!is_asked || !decided.last_transition_time) return false;
   const TimePoint deadline = *decided.last_transition_time + pass.policy.suspend_grace;
   if (pass.now_exact >= deadline) return false;
-  ask_to_stop(pass);
   pass.wake(deadline);
+  // A worker that is asked to stop does not end as one that is through.
+  const bool are_ending = std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+    return is_left_to_end(pass, *worker.pod, decided);
+  });
+  if (!are_ending) ask_to_stop(pass);
   return true;
 }
 
 // Ranks go by slot where no generation is on record.
 bool has_rank0_succeeded(const Pass& pass) {
-  if (pass.report != nullptr && pass.report->is_finished) return true;
   if (pass.report != nullptr) {
     for (const Member& member : pass.report->members) {
       if (member.rank != 0) continue;
@@ -85,14 +104,6 @@ bool has_rank0_succeeded(const Pass& pass) {
   return pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded;
 }
 
-bool is_rank0_enough(const Pass& pass) {
-  return pass.job.spec.success_policy == SuccessPolicy::kRank0;
-}
-
-bool has_member_in(const Pass& pass, int slot) {
-  return std::ranges::find(pass.report->members, slot, &Member::slot) != pass.report->members.end();
-}
-
 // A member that is to leave, and may hold the last shard of the last checkpoint.
 bool has_leaving_member(const Pass& pass) {
   return std::ranges::any_of(pass.pods.leaving, [&](const Worker& worker) {
@@ -102,18 +113,16 @@ bool has_leaving_member(const Pass& pass) {
 
 }  // namespace
 
+// The gang's word that it has trained to the end is enough: how its pods end after it changes
+// nothing, nor do those that were to come in.
 bool has_succeeded(const Pass& pass) {
-  if (is_rank0_enough(pass)) return pass.job.status.attempt > 0 && has_rank0_succeeded(pass);
-  const bool is_finished = pass.report != nullptr && pass.report->is_finished;
-  if (pass.job.status.attempt == 0 || (pass.pods.succeeded == 0 && !is_finished)) return false;
-  if (!is_finished && has_leaving_member(pass)) return false;
+  if (pass.job.status.attempt == 0) return false;
+  if (has_trained_to_end(pass)) return true;
+  if (is_rank0_enough(pass)) return has_rank0_succeeded(pass);
+  if (pass.pods.succeeded == 0 || has_leaving_member(pass)) return false;
   for (int slot = 0; slot < pass.size(); ++slot) {
-    const PodView* pod = pass.pods.at(slot);
-    // One that was to come in, and was not waited for.
-    if (is_finished && !has_member_in(pass, slot)) continue;
-    // The gang passed its closing barrier; a pod that was tidied away afterwards changes nothing.
-    if (pod == nullptr && is_finished && pass.pods.active == 0) continue;
     if (is_mutant(Mutant::kI9EarlySuccess)) continue;
+    const PodView* pod = pass.pods.at(slot);
     if (pod == nullptr || outcome_of(*pod) != Outcome::kSucceeded) return false;
   }
   return true;

@@ -54,7 +54,7 @@ std::string meanwhile_text(const Pass& pass, bool is_waiting) {
 bool can_replace(const Pass& pass, const Loss& loss) {
   if (pass.report == nullptr || pass.group->meta.deletion_time || loss.slots.empty()) return false;
   const WorkerGroupSpec& spec = pass.group->spec;
-  if (!spec.has_successors || spec.is_stopping || pass.report->is_finished) return false;
+  if (!spec.has_successors || spec.is_stopping) return false;
   if (loss.has_fault && !is_mutant(Mutant::kI33FaultReplaced)) return false;
   // A successor must be what the others are.
   if (pod_hash(pass) != spec.pod_hash) return false;
@@ -105,7 +105,7 @@ bool is_leaderless(Pass& pass) {
   if (pass.report == nullptr || !pass.report->leader || !has_replaced(pass)) return false;
   const bool is_eligible = std::ranges::find(pass.group->spec.pods, pass.report->leader->ref.uid,
                                              &EligiblePod::uid) != pass.group->spec.pods.end();
-  if (is_eligible || pass.report->is_finished || !failure || !failure->time) return false;
+  if (is_eligible || !failure || !failure->time) return false;
   const TimePoint due = *failure->time + kTakeoverMax;
   if (pass.now_exact >= due) return true;
   pass.wake(due);

@@ -42,7 +42,7 @@ bool is_needed_by_gang(Pass& pass, const PodView& pod) {
   if (!goes_on_from_memory(pass) && !pass.is_member(pod.meta.uid)) return false;
   const auto& progress = pass.report->progress;
   const bool has_stepped = progress && progress->step > pass.report->start_step;
-  if (!pass.is_member(pod.meta.uid) && (has_stepped || pass.report->is_finished)) return false;
+  if (!pass.is_member(pod.meta.uid) && has_stepped) return false;
   if (!is_terminating(pod)) return true;
   // What its node has not ended by then, it does not know of.
   if (pass.now_exact >= *pod.meta.deletion_time) return false;
@@ -74,10 +74,8 @@ void note_leader(Pass& pass, const EligiblePod& pod) {
 }  // namespace
 
 bool is_resized(const Pass& pass) {
-  const bool is_finished = pass.report != nullptr && pass.report->is_finished;
   return pass.current_group != nullptr &&
-         pass.current_group->spec.target_members != pass.job.spec.replicas && has_begun(pass) &&
-         !is_finished;
+         pass.current_group->spec.target_members != pass.job.spec.replicas && has_begun(pass);
 }
 
 void resize(Pass& pass) {

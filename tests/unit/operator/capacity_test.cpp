@@ -182,13 +182,27 @@ TEST_CASE("capacity: a silent machine counts where its gang is rebuilt, too", "[
   CHECK(capacity_of(world).lost_pods == std::vector{lost});
 }
 
-TEST_CASE("capacity: who is parted from is not taken", "[core][I41]") {
+TEST_CASE("capacity: who is parted from is not taken, unless its machine goes", "[core][I41]") {
   World world = on_spot(3, 0);
+  const std::string lost = world.pod(1).meta.name;
   world.lose_touch(1);
   world.group->status.failures.back().cause = "Unreached";
-  world.settle(seconds{60});
-  REQUIRE(world.job.status.last_failure->cause == "Unreached");
-  CHECK(capacity_of(world).lost_pods.empty());
+  SECTION("its machine stays") {
+    world.settle(seconds{60});
+    REQUIRE(world.job.status.last_failure->cause == "Unreached");
+    CHECK(capacity_of(world).lost_pods.empty());
+  }
+  SECTION("another one has left it, because the cloud takes it back") {
+    world.group->status.failures.back().node = world.pod(1).node;
+    world.job.status.excluded_nodes.push_back({.name = world.pod(1).node,
+                                               .cause = "Interrupted",
+                                               .until = world.now + minutes{60},
+                                               .message = "the cloud takes it back",
+                                               .pods = {"gpt-1-2-0"}});
+    world.settle(seconds{60});
+    REQUIRE(world.job.status.last_failure->cause == "Interrupted");
+    CHECK(capacity_of(world).lost_pods == std::vector{lost});
+  }
 }
 
 TEST_CASE("capacity: a drain takes machines; a kubelet without memory and a queue do not",

@@ -163,6 +163,64 @@ TEST_CASE("success: with Rank0 the gang's word is enough, before any pod has end
   CHECK(world.job.status.phase == "Complete");
 }
 
+TEST_CASE("success: a gang that has trained to the end waits for nobody who came too late",
+          "[core][I9][I33]") {
+  World world = World::training(3);
+  world.remove_pod(0);  // it was through, and its gang not yet
+  world.settle();
+  REQUIRE(world.pod(0).meta.name == "gpt-1-0-1");
+  world.remove_pod(1);  // so was this one
+  world.group->status.is_finished = true;
+  world.succeed(2);
+  world.settle(seconds{60});
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/3 live 0");
+}
+
+TEST_CASE("success: how a worker ends after its gang has trained to the end changes nothing",
+          "[core][I9]") {
+  World world = World::training(3);
+  world.is_kubelet_on = false;
+  world.group->status.is_finished = true;
+  world.succeed(1);
+  SECTION("its launcher was told to terminate") { world.fail(0, 86, "Victim"); }
+  SECTION("its node is lost") {
+    world.fail(0, 137);
+    world.pod(0).reason = "NodeLost";
+  }
+  SECTION("nothing is heard of it") {}
+  world.settle(seconds{60});
+  world.finish_terminating();
+  world.settle(seconds{60});
+  CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/3 live 0");
+}
+
+TEST_CASE("success: who has trained to the end has time to end by itself", "[core][I9]") {
+  World world = World::training(2);
+  world.is_kubelet_on = false;
+  world.group->status.is_finished = true;
+  world.settle(seconds{1});
+  CHECK(world.condition("SuccessCriteriaMet") == "True");
+  for (int slot = 0; slot < 2; ++slot) CHECK_FALSE(world.pod(slot).meta.deletion_time);
+  world.succeed(0);
+  world.settle(seconds{10});
+  CHECK(world.pod(1).meta.deletion_time);
+  CHECK_FALSE(world.pod(0).meta.deletion_time);
+}
+
+TEST_CASE("success: who has trained to the end is not asked to stop meanwhile", "[core][I9][A27]") {
+  World world = World::training(2);
+  world.set_spec([](auto& spec) { spec.clean_pod_policy = api::CleanPodPolicy::kNone; });
+  world.is_kubelet_on = false;
+  world.group->status.is_finished = true;
+  world.settle(seconds{1});
+  REQUIRE(world.condition("SuccessCriteriaMet") == "True");
+  CHECK_FALSE(world.group->spec.is_stopping);
+  world.settle(seconds{10});
+  CHECK(world.group->spec.is_stopping);
+}
+
 TEST_CASE("clean_pods: Running, All and None after success and failure",
           "[core][I29][C3][F2][B27][A27]") {
   struct Case {

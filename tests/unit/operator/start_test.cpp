@@ -305,11 +305,11 @@ TEST_CASE("success: what the gang of an earlier attempt said of its end does not
   World world(2);
   world.settle();
   world.report(1000);
-  world.group->status.is_finished = true;
-  world.group->status.lineage = {{1, 1, 0}};
   world.fail(1, 1, "Error");
   world.settle(std::chrono::seconds{60});
   REQUIRE(world.job.status.attempt == 2);
+  world.group->status.is_finished = true;
+  world.group->status.lineage = {{1, 1, 0}};
   world.group->status.attempt = 2;  // claimed, not committed
   world.pods.clear();
   world.settle();
