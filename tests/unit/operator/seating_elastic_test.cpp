@@ -237,6 +237,23 @@ TEST_CASE("seating: a worker that was to leave, and stays, is on record again", 
   CHECK(kept_after_failure(world, {0}) == 3);
 }
 
+TEST_CASE("seating: a worker that had left before its gang is to be as large again needs quota",
+          "[core][I44]") {
+  World world = World::elastic(3, 2);
+  world.seats = offer_of;
+  world.settle(seconds{30});
+  world.report(10);
+  world.settle();
+  world.is_kubelet_on = false;
+  world.remove_pod(2);
+  world.set_spec([](auto& spec) { spec.replicas = 2; });
+  act_until(world, [&] { return world.group->spec.target_members == 2; });
+  world.set_spec([](auto& spec) { spec.replicas = 3; });
+  act_until(world, [&] { return world.group->spec.target_members == 3; });
+  REQUIRE_FALSE(world.group->spec.pods[2].uid.empty());
+  CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1});
+}
+
 TEST_CASE("seating: of workers that were given up none is kept when it becomes smaller",
           "[core][I44]") {
   World world = World::elastic(3, 1);
