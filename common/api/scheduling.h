@@ -2,6 +2,7 @@
 // are. Used by the codec and by operator/controller. Values; any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct Scheduling {
   std::string queue_name;              // "": none
   std::string priority_class_name;     // "": the one that the template names
   std::vector<TopologyTerm> topology;  // one of each mode at most
+  // For the gang to form once it has pods; after that its nodes are given to others. None: for
+  // ever.
+  std::optional<std::int64_t> start_timeout_seconds = {};
   bool operator==(const Scheduling&) const = default;
 };
 

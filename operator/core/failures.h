@@ -85,6 +85,8 @@ inline constexpr char kFatal[] = "Fatal";
 inline constexpr const char* kHang = api::kCauseHang;
 // Its pod cannot be scheduled on the node that was decided on for it.
 inline constexpr char kUnschedulable[] = "Unschedulable";
+// The gang did not form in the time that it had for that.
+inline constexpr char kStartTimeout[] = "StartTimeout";
 // spec.replicas changed, or what a pod that is missing would be made from.
 inline constexpr char kResized[] = "Resized";
 inline constexpr char kRecordLost[] =
@@ -92,7 +94,8 @@ inline constexpr char kRecordLost[] =
 
 // A node is in quarantine after it (quarantine.cpp).
 inline bool is_for_a_while(const std::string& cause) {
-  return cause == kGpuFault || cause == kUnreached || cause == kUnschedulable;
+  return cause == kGpuFault || cause == kUnreached || cause == kUnschedulable ||
+         cause == kStartTimeout;
 }
 }  // namespace cause
 

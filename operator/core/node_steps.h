@@ -50,7 +50,11 @@ bool waits_in_line(const Pass& pass);  // … and nothing of it has run since it
 // A pod that is not scheduled where it was to go: the whole gang is placed anew, or, where it runs,
 // the pod. True if it is.
 bool leaves_seats(Pass& pass);
-// True if the gang is to be placed anew as a whole, as it cannot get a lost member back.
+// late_start.cpp: true if its nodes are given back, because it did not begin on them in time.
+bool gives_up_start(Pass& pass);
+bool gave_up_start(const Pass& pass);  // … in the attempt before: it keeps no quota
+// seating.cpp: true if the gang is to be placed anew as a whole, as it cannot get a lost member
+// back.
 bool reunites(Pass& pass);
 // Of a pod that comes into a gang that has begun: its node, near the others, is not decided yet.
 bool waits_for_seat(Pass& pass, const api::EligiblePod& place);

@@ -103,7 +103,8 @@ void decide(Pass& pass) {
   if (loss) return handle_loss(pass, *loss);
   if (const auto hang = find_hang(pass)) return handle_loss(pass, *hang);
   if (is_leaderless(pass)) return restart(pass, {cause::kNodeLost, kLeaderless});
-  if (leaves_seats(pass) || reunites(pass) || restarts_changed(pass)) return;
+  if (leaves_seats(pass) || gives_up_start(pass) || reunites(pass) || restarts_changed(pass))
+    return;
   run_gang(pass);
 }
 

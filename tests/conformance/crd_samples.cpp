@@ -71,7 +71,7 @@ json full_training_job() {
   json job = parse_json(R"({"apiVersion": "pawl.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {"suspend": true, "replicas": 3, "capacity": {"spot": "Prefer", "onDemandMin": 1},
-      "scheduling": {"queueName": "q", "priorityClassName": "p", "topology": [{"level": "block", "mode": "Required"},
+      "scheduling": {"queueName": "q", "priorityClassName": "p", "startTimeoutSeconds": 60, "topology": [{"level": "block", "mode": "Required"},
                                                             {"level": "rack", "mode": "Preferred"}]},
       "processesPerWorker": 2, "failurePolicy": {"strategy": "RecreateAll", "maxRestarts": 4, "resetAfterSeconds": 60,
         "podTerminationTimeoutSeconds": 60, "rules": [

@@ -139,6 +139,7 @@ Knobs draw_knobs(Random& random) {
     knobs.jobs = 3;
     if (knobs.pods_per_node == kLargestJob) knobs.nodes = 1;
   }
+  knobs.hold_start = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
   return knobs;
 }
 
@@ -172,6 +173,7 @@ std::string Knobs::describe() const {
   if (places) text += ", pods are placed";
   if (is_crowded) text += ", crowded";
   if (has_queues) text += ", queues";
+  if (hold_start > 0) text += ", late starts";
   return text;
 }
 

@@ -45,6 +45,7 @@ struct Knobs {
   int reclaim_spot = 0;
   seconds spot_avoided{300};  // at first, when they keep failing
   int break_gpu = 0;          // of a machine: what runs there and what comes there fails
+  int hold_start = 0;         // a minute: a machine on which nothing starts for a while
   int delete_pod = 0, delete_group = 0, delete_status = 0, foreign_pod = 0, foreign_field = 0;
   int refuse_pods = 0, break_peers = 0, clock_step = 0, chatty_writer = 0, cut_status = 0;
   bool prunes = false;    // the definition of TrainingJob is older than the operator

@@ -142,6 +142,13 @@ void Nodes::break_gpu(milliseconds time) {
   });
 }
 
+void Nodes::hold_start(milliseconds time) {
+  Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
+  place_.api.count_fault("late start");
+  place_.engine.trace(node.name + " starts nothing for " + std::to_string(time.count()) + " ms");
+  node.starts_from = place_.engine.elapsed() + time;
+}
+
 // What a launcher finds before it joins.
 void Nodes::check_gpu(const Node& node, const std::string& pod_uid) {
   if (place_.knobs.break_gpu == 0) return;
@@ -307,6 +314,7 @@ void Nodes::heal() {
   for (const auto& node : nodes_) {
     withdraw(*node);
     node->is_cordoned = false;
+    node->starts_from = milliseconds{0};
     if (!node->is_alive) {
       taint(*node);
       collect(*node);

@@ -258,21 +258,35 @@ void Nodes::admit(Node& node, const json& pod) {
                          place_.engine.between(milliseconds{10}, milliseconds{1'000}),
                          [this, &node, uid, is_ready] { on_ready(node, uid, is_ready); });
                    }});
-  place_.engine.after(
-      place_.engine.between(milliseconds{50}, milliseconds{3'000}), [this, &node, uid] {
-        const auto found = node.containers.find(uid);
-        if (found == node.containers.end() || !found->second.worker ||
-            found->second.is_terminating || !node.is_alive) {
-          return;
-        }
-        found->second.is_started = true;
-        found->second.worker->cut(node.is_cut);
-        found->second.worker->start();
-        if (!node.notice.empty())
-          found->second.worker->hear(membership::TerminationAsked{node.notice}, seconds{2});
-        check_gpu(node, uid);
-        report(node, uid);
-      });
+  place_.engine.after(place_.engine.between(milliseconds{50}, milliseconds{3'000}),
+                      [this, &node, uid] { start(node, uid); });
+}
+
+void Nodes::start(Node& node, const std::string& uid) {
+  const auto found = node.containers.find(uid);
+  if (found == node.containers.end() || !found->second.worker || found->second.is_terminating ||
+      !node.is_alive) {
+    return;
+  }
+  if (place_.engine.elapsed() < node.starts_from) {
+    if (is_reachable(node)) say_waiting(found->second.name);
+    return place_.engine.after(node.starts_from - place_.engine.elapsed(),
+                               [this, &node, uid] { start(node, uid); });
+  }
+  found->second.is_started = true;
+  found->second.worker->cut(node.is_cut);
+  found->second.worker->start();
+  if (!node.notice.empty())
+    found->second.worker->hear(membership::TerminationAsked{node.notice}, seconds{2});
+  check_gpu(node, uid);
+  report(node, uid);
+}
+
+void Nodes::say_waiting(const std::string& name) {
+  const json waiting = {{"reason", "ImagePullBackOff"}, {"message", "Back-off pulling image"}};
+  place_.api.set_status(Actor::kCluster, kPods, name,
+                        {{"containerStatuses",
+                          json::array({{{"name", "worker"}, {"state", {{"waiting", waiting}}}}})}});
 }
 
 void Nodes::end_gracefully(Node& node, const json& pod, Container& container) {
@@ -323,7 +337,10 @@ void Nodes::report(Node& node, const std::string& uid) {
       if (item["type"] != "Ready") conditions.push_back(item);
     }
     conditions.push_back({{"type", "Ready"}, {"status", container.is_ready ? "True" : "False"}});
-    json status = {{"phase", "Running"}, {"conditions", conditions}};
+    const json running = {{"name", "worker"}, {"state", {{"running", json::object()}}}};
+    json status = {{"phase", "Running"},
+                   {"conditions", conditions},
+                   {"containerStatuses", json::array({running})}};
     if (container.exit_code) {
       const json ended = {{"exitCode", *container.exit_code},
                           {"message", container.termination},

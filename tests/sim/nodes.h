@@ -1,6 +1,6 @@
 // Nodes, kubelets, scheduler, node lifecycle and pod garbage collector of the simulated cluster.
 // Kubelets run the workers' containers (worker.h), tell the API what became of them, and obey
-// deletion with its grace. Leaves out: probes other than readiness, images, restarts of containers
+// deletion with its grace. Leaves out: probes other than readiness, restarts of containers
 // (workers have restartPolicy Never), resources other than a number of pods, and priorities.
 #pragma once
 
@@ -68,6 +68,7 @@ class Nodes final : public ApiObserver {
   // What runs on a machine fails, and what comes there is not let in, for a while or for good;
   // there is always another one that is well.
   void break_gpu(milliseconds time);
+  void hold_start(milliseconds time);  // images cannot be pulled on a machine
   // Machines of a market (machines.cpp): they are bought, and go for good.
   void add_machine(const std::string& name, bool is_spot);
   void interrupt(const std::string& name, milliseconds notice);  // 0: without a word
@@ -98,6 +99,7 @@ class Nodes final : public ApiObserver {
     bool is_bought = false, is_spot = false, is_gone = false;
     std::string notice;                           // what its launchers hear
     std::string gpu_fault;                        // "": its GPUs are well
+    milliseconds starts_from{0};                  // its images can be pulled again
     milliseconds quiet_from{0};                   // when nobody acts on the announcement any more
     std::map<std::string, Container> containers;  // by pod UID
   };
@@ -110,6 +112,8 @@ class Nodes final : public ApiObserver {
   void sync(Node& node, const std::string& pod_name);
   void sync_all(Node& node);
   void admit(Node& node, const nlohmann::json& pod);
+  void start(Node& node, const std::string& uid);
+  void say_waiting(const std::string& name);
   void end_gracefully(Node& node, const nlohmann::json& pod, Container& container);
   void on_exit(Node& node, const std::string& uid, int code, const std::string& termination);
   void on_ready(Node& node, const std::string& uid, bool is_ready);

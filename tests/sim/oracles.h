@@ -78,6 +78,7 @@ class Oracles final : public ApiObserver {
   void i01_attempt_grows(const JobWrite& write);
   void i06_counters_add_up(const JobWrite& write);
   void o07_restarts_have_causes(const JobWrite& write);
+  void i46_start_had_its_time(const JobWrite& write);
   void o07_ends_have_causes(const JobWrite& write);
   void i08_no_victim_is_blamed(const JobWrite& write);
   void i09_success_is_everybodys(const JobWrite& write);

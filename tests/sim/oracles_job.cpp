@@ -179,6 +179,7 @@ void Oracles::o07_restarts_have_causes(const JobWrite& write) {
     return;
   }
   if (cause == core::cause::kPreempted && has_left_for_another(write.before, write.after)) return;
+  if (cause == core::cause::kStartTimeout) return i46_start_had_its_time(write);
   if (cause == core::cause::kRecordLost) {
     if (truth.records + truth.noise == 0) fail("O7", which + ", but nobody touched the record");
     return;

@@ -61,4 +61,16 @@ void Oracles::i44_quotas_are_kept(const json& pod, const PodFacts& facts) {
   }
 }
 
+// Of an attempt that ends for its start.
+void Oracles::i46_start_had_its_time(const JobWrite& write) {
+  const auto& scheduling = write.before.spec.scheduling;
+  if (!scheduling || !scheduling->start_timeout_seconds)
+    return fail("I46", "a start has taken too long, and may take for ever");
+  if (is_true(write.before, condition::kRunning)) fail("I46", "it runs, and is to start again");
+  const auto& begun = write.before.status.attempt_time;
+  const seconds limit{*scheduling->start_timeout_seconds};
+  if (knobs_.clock_step == 0 && begun && engine_.clock().now() < *begun + limit)
+    fail("I46", "a start has had less than its time");
+}
+
 }  // namespace pawl::sim

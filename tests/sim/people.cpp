@@ -62,6 +62,8 @@ json People::draw_spec() {
         json::array({{{"name", "slow"}, {"action", "ReplaceNode"}, {"onCauses", {"Straggler"}}}});
   }
   if (knobs_.places) draw_scheduling(spec);
+  if (knobs_.hold_start > 0 && !random.one_in(3))
+    spec["scheduling"]["startTimeoutSeconds"] = random.one_in(2) ? 20 : 60;
   return spec;
 }
 

@@ -194,6 +194,8 @@ void World::inject_node_faults() {
   });
   every(knobs.break_gpu,
         [this] { nodes.break_gpu(engine.between(milliseconds{10'000}, milliseconds{300'000})); });
+  every(knobs.hold_start,
+        [this] { nodes.hold_start(engine.between(milliseconds{5'000}, milliseconds{120'000})); });
   every(knobs.evict, [this] {
     if (engine.random().one_in(2)) return nodes.press_pod();
     nodes.evict_pod("EvictionByEvictionAPI");
