@@ -61,19 +61,21 @@ threads_level() {
   ctest_level threads tsan '^(unit|integration)$' "^($(IFS='|'; echo "${targets[*]}")): "
 }
 
-# The simulator: its own tests, the seeds of bugs that were found, and three minutes of seeds that each tree has anew.
-# --long: 20,000 seeds, the known bugs that it must catch, one fault at each place of each scenario, a day of a cluster's
-# life, every order of events of a small gang, placement beside brute force.
+# The simulator: its own tests, the seeds of bugs that were found, a thousand clusters that tenants share, and three minutes
+# of seeds that each tree has anew. --long: 20,000 of either, the known bugs that it must catch, one fault at each place of
+# each scenario, a day of a cluster's life, every order of events of a small gang, placement beside brute force.
 sim_level() {
   build_level "build (sim)" sim pawl-sim sim_self
   ctest_level sim sim '^sim$'
   sim_part "sim: recorded" --seeds 0 --seeds-file tests/sim/seeds.txt
   if [ $# -gt 0 ]; then
+    sim_part "sim: 20,000 clusters of tenants" --tenants --seeds 20000
     sim_pair "sim: 20,000 seeds" "--seeds 10000 --keep-going" "--seeds 10000 --seed 10001 --keep-going"
     sim_pair "sim: exhaustive, mutants" "--exhaustive" "--mutants --seeds 500 --exhaustive"
     sim_pair "sim: generations, 24 hours" "--generations" "--hours 24"
     placement_oracle
   else
+    sim_part "sim: tenants" --tenants --seeds 1000 --seed "$(tree_seed)"
     start_fresh_seeds
   fi
 }

@@ -237,6 +237,7 @@ TrainingJobStatus read_job_status(Fields& fields) {
   });
   fields.child("capacity", [&](Fields& child) { read_capacity_status(child, status.capacity); });
   fields.child("placement", [&](Fields& child) { read_placement(child, status.placement); });
+  fields.read("placedBy", status.placed_by);
   read_recoveries(fields, status.recoveries);
   fields.child("goodput", [&](Fields& child) { read_goodput(child, status.goodput); });
   fields.child("lastFailure", [&](Fields& child) { status.last_failure = read_failure(child); });
@@ -366,6 +367,7 @@ json encode_status(const TrainingJobStatus& status) {
     object["capacity"] = write_capacity_status(status.capacity);
   if (status.placement != PlacementStatus{})
     object["placement"] = write_placement(status.placement);
+  put(object, "placedBy", status.placed_by);
   write_recoveries(object, status.recoveries);
   if (status.goodput != Goodput{}) object["goodput"] = write_goodput(status.goodput);
   if (status.last_failure) object["lastFailure"] = encode_failure(*status.last_failure);

@@ -50,6 +50,7 @@ void read_pod_condition(Fields& fields, PodView& pod) {
     pod.disruption_reason = reason;
     if (pod.message.empty()) pod.message = message;
   }
+  if (type == "PodScheduled" && status == "True") fields.read("lastTransitionTime", pod.bound_time);
   if (type == "PodScheduled" && status == "False") {
     pod.unschedulable_message = message;
     pod.is_gated = reason == "SchedulingGated";

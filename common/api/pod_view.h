@@ -24,9 +24,10 @@ struct PodView {
   std::string termination_message;       // what the launcher left (termination.h)
   std::string waiting_reason,
       waiting_message;  // ImagePullBackOff, CreateContainerConfigError, of any container
-  std::string unschedulable_message;  // condition PodScheduled=False
-  int grace_seconds = 30;             // terminationGracePeriodSeconds
-  bool is_gated = false;              // that condition's reason: nobody tries to schedule it
+  std::string unschedulable_message;         // condition PodScheduled=False
+  std::optional<TimePoint> bound_time = {};  // … or since when it is True
+  int grace_seconds = 30;                    // terminationGracePeriodSeconds
+  bool is_gated = false;                     // that condition's reason: nobody tries to schedule it
   bool operator==(const PodView&) const = default;
 };
 

@@ -125,6 +125,9 @@ struct TrainingJobStatus {
   std::vector<ExcludedNode> excluded_nodes;  // oldest first
   CapacityStatus capacity;
   PlacementStatus placement;
+  // Who decides on the pods' nodes: "Pawl", or who else and why; "": it is not Pawl's in this
+  // cluster.
+  std::string placed_by = {};
   std::optional<std::int64_t> micro_batch;  // Native: in place of config.batch.micro
   bool operator==(const TrainingJobStatus&) const = default;
 };

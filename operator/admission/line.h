@@ -48,8 +48,9 @@ class Line {
   // left the line. None: it is not awaited any more.
   void await(const std::string& id, std::set<std::string> hosts);
   const std::map<std::string, std::set<std::string>>& awaited() const { return awaited_; }
-  // Hosts that are kept for those that have waited for long, and go before it or have other queues.
-  std::set<std::string> kept_before(const Gang& gang) const;
+  // Hosts that are kept for those that have waited for long, and go before it or have other queues;
+  // but not for who has to borrow of those, where it has not.
+  std::set<std::string> kept_before(const Gang& gang, const Quotas& quotas) const;
   // For whom others may have to make room: who waits for the whole of its gang, of each kind the
   // first, of queues that are FIFO only the first of all. In the order in which they go; those
   // for whom others make room already before other queues.

@@ -176,8 +176,10 @@ std::optional<Shortage> Quotas::shortage(const std::string& name, const placemen
     const std::int64_t needed = amount_of(more, resource);
     if (needed == 0) continue;
     const std::int64_t own = own_of(quota), most = most_of(quota);
-    const Claims of_others = claims == Claims::kNone ? Claims::kNone : Claims::kAll;
     const std::int64_t all = taken(name, resource, claims);
+    // What is its own nobody else has a claim to.
+    const bool is_own = plus(all, needed) <= quota.nominal;
+    const Claims of_others = claims == Claims::kNone || is_own ? Claims::kNone : Claims::kAll;
     // Of the pool its own claims, too, are taken only where they count.
     const std::int64_t from_pool = std::max(kNone, all - own),
                        counted = std::max(kNone, taken(name, resource, of_others) - own);

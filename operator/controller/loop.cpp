@@ -281,6 +281,7 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
     if (const auto until = placer_->hold(key, seen, now)) wake_at(key, steady_of(*until));
   }
   const std::string left_out = placer_ ? Placer::left_out(*entry.job) : kPlacementOff;
+  if (placer_) seen.placed_by = Placer::placed_by(*entry.job, left_out);
   core::Seating seating;
   if (left_out.empty()) {
     seating.is_void = placer_->is_void(key, seen, now);

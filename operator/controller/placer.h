@@ -40,6 +40,8 @@ class Placer {
 
   // Why somebody else decides on the job's nodes: half a sentence; "": Pawl does.
   static std::string left_out(const api::TrainingJob& job);
+  // For its status: "Pawl", or who else and why.
+  static std::string placed_by(const api::TrainingJob& job, const std::string& left_out);
   // What the job asks for and nobody here does, as `why` says: a sentence, or "".
   static std::string defect_of(const api::TrainingJob& job, const std::string& why);
   // When to look again, whatever is seen.

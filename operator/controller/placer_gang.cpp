@@ -26,8 +26,10 @@ std::optional<std::chrono::seconds> run_max(const api::TrainingJob& job, TimePoi
   return std::chrono::ceil<std::chrono::seconds>(std::max(*end, now) - now);
 }
 
-// What the scheduler refuses again and again has a reason that is not seen here.
+// What the scheduler refuses again and again has a reason that is not seen here; and who did not
+// begin on the nodes that it had may not do so on those of others.
 bool is_refused(const api::TrainingJob& job) {
+  if (core::gave_up_start(job.status)) return true;
   const auto& moves = job.status.restarts.by_cause;
   const auto found = moves.find(core::cause::kUnschedulable);
   return found != moves.end() && found->second >= core::Policy{}.moves_max;

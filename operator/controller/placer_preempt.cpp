@@ -21,7 +21,8 @@ bool is_on_its_way_out(const core::Observed& seen) {
       });
   const api::Condition* suspended = core::find_condition(job.status, api::condition::kSuspended);
   const bool is_suspending = suspended != nullptr && suspended->reason == core::kSuspending;
-  return is_deleted || is_suspending || job.spec.is_suspended ||
+  const bool has_given_up = core::gave_up_start(job.status) && job.status.placement.attempt == 0;
+  return is_deleted || is_suspending || job.spec.is_suspended || has_given_up ||
          core::is_true(job.status, api::condition::kPreempted) ||
          core::is_true(job.status, api::condition::kFailureTarget) ||
          core::is_true(job.status, api::condition::kSuccessCriteriaMet) ||
@@ -44,7 +45,8 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
                            TimePoint now) {
   const api::TrainingJob& job = *seen.job;
   const api::TrainingJobStatus& status = job.status;
-  const bool is_placed = status.placement.attempt == status.attempt || !queue_name(job).empty();
+  const bool is_placed = status.placement.attempt == status.attempt ||
+                         core::gave_up_start(status) || !queue_name(job).empty();
   if (held.is_empty() || !status.start_time || !is_placed || !left_out(job).empty())
     return preemptor_.note(id_of(key), std::nullopt);
   const int workers = std::max(held.charged_workers, static_cast<int>(held.pods.size()));

@@ -13,6 +13,10 @@ namespace {
 
 using nlohmann::json;
 
+bool is_kueues(const api::TrainingJob& job) {
+  return job.meta.labels.contains(std::string(api::kKueuePrefix) + "queue-name");
+}
+
 // One pod a machine for each.
 bool has_host_ports(const json& pod_spec) {
   const bool is_on_host = member_of(pod_spec, "hostNetwork") == true;
@@ -58,14 +62,19 @@ std::string foreign_demand(const std::string& template_json) {
 }  // namespace
 
 std::string Placer::left_out(const api::TrainingJob& job) {
-  if (job.meta.labels.contains(std::string(api::kKueuePrefix) + "queue-name"))
-    return "Kueue decides on its nodes";
+  if (is_kueues(job)) return "Kueue decides on its nodes";
   // Which worker is to be on which kind of machine is a matter of the scheduler's preferences.
   const auto& capacity = job.spec.capacity;
   if (capacity && capacity->spot != api::SpotUse::kNever)
     return "spec.capacity leaves its nodes to the scheduler";
   const std::string demand = foreign_demand(job.spec.template_json);
   return demand.empty() ? "" : "the template says " + demand + ", which only the scheduler heeds";
+}
+
+std::string Placer::placed_by(const api::TrainingJob& job, const std::string& left_out) {
+  if (left_out.empty()) return "Pawl";
+  return is_kueues(job) ? "Kueue, whose queue the job's label names"
+                        : "kube-scheduler: " + left_out;
 }
 
 std::string Placer::defect_of(const api::TrainingJob& job, const std::string& why) {

@@ -150,7 +150,7 @@ void Preemptor::restore(const admission::Stock& stock, admission::Line& line, Ti
   Court here = court(stock, now);
   for (const Gang* gang : line.askers(stock.quotas)) {
     if (line.awaited().size() == kAwaitedMax || here.searches() >= kSearchesMax) break;
-    const auto found = here.judge(*gang, line.kept_before(*gang));
+    const auto found = here.judge(*gang, line.kept_before(*gang, stock.quotas));
     if (!found || !found->victims.empty()) continue;
     here.reserve(*gang, found->hosts);
     line.await(gang->id, found->hosts);
@@ -186,7 +186,7 @@ std::vector<std::string> Preemptor::search(const admission::Stock& stock, admiss
     is_cut = is_cut || here.searches() >= kSearchesMax;
     if (is_cut) continue;
     asked_.insert(gang->id);
-    const auto found = here.judge(*gang, line.kept_before(*gang));
+    const auto found = here.judge(*gang, line.kept_before(*gang, stock.quotas));
     if (!found) continue;
     std::ranges::move(order(*gang, *found, here), std::back_inserter(leaving));
     here.reserve(*gang, found->hosts);

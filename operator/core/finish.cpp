@@ -1,5 +1,6 @@
 #include "common/base/check.h"
 #include "common/base/mutant.h"
+#include "operator/core/evidence.h"
 #include "operator/core/steps.h"
 #include "operator/core/stop_steps.h"
 
@@ -52,7 +53,8 @@ bool has_trained_to_end(const Pass& pass) {
 // Its launcher has heard that all are through, or will; with Rank0 others may train on.
 bool is_through(const Pass& pass, const PodView& pod) {
   if (outcome_of(pod) != Outcome::kNone) return true;
-  return has_trained_to_end(pass) && !is_rank0_enough(pass) && pass.is_member(pod.meta.uid);
+  const int rank = has_trained_to_end(pass) ? rank_of(pass, pod.meta.uid) : -1;
+  return is_rank0_enough(pass) ? rank == 0 : rank >= 0;
 }
 
 // A pod whose worker is through becomes terminal by itself, and keeps its log, unless a container
@@ -82,9 +84,10 @@ bool is_left_to_stop(Pass& pass, const Condition& decided) {
   if (pass.now_exact >= deadline) return false;
   pass.wake(deadline);
   // A worker that is asked to stop does not end as one that is through.
-  const bool are_ending = std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
-    return is_left_to_end(pass, *worker.pod, decided);
-  });
+  const bool are_ending =
+      has_trained_to_end(pass) && std::ranges::any_of(pass.pods.current, [&](const Worker& worker) {
+        return is_left_to_end(pass, *worker.pod, decided);
+      });
   if (!are_ending) ask_to_stop(pass);
   return true;
 }
@@ -129,8 +132,10 @@ bool has_succeeded(const Pass& pass) {
 }
 
 void begin_success(Pass& pass) {
-  const std::string who = is_rank0_enough(pass) ? "the worker of rank 0"
-                                                : "all " + std::to_string(pass.size()) + " workers";
+  const auto count = has_trained_to_end(pass) ? pass.report->members.size()
+                                              : static_cast<std::size_t>(pass.size());
+  const std::string who =
+      is_rank0_enough(pass) ? "the worker of rank 0" : "all " + std::to_string(count) + " workers";
   const std::string message = who + " succeeded" + restarts_text(pass.next.restarts);
   set_condition(pass, condition::kSuccessCriteriaMet, "True",
                 is_rank0_enough(pass) ? "Rank0" : "AllRanks", message);

@@ -46,13 +46,13 @@ bool waits_for_seats(Pass& pass);
 void keep_quota(Pass& pass);                        // for no more workers than the gang is to have
 std::set<int> placed_before(const Observed& seen);  // slots of the attempt before; staff.cpp
 inline constexpr char kWaitingForRoom[] = "WaitingForRoom", kWaitingForQuota[] = "WaitingForQuota";
-bool waits_in_line(const Pass& pass);  // … and nothing of it has run since its start, or resume
+std::string placed_by(const Pass& pass);  // for status.placedBy
+bool waits_in_line(const Pass& pass);     // … and nothing of it has run since its start, or resume
 // A pod that is not scheduled where it was to go: the whole gang is placed anew, or, where it runs,
 // the pod. True if it is.
 bool leaves_seats(Pass& pass);
 // late_start.cpp: true if its nodes are given back, because it did not begin on them in time.
 bool gives_up_start(Pass& pass);
-bool gave_up_start(const Pass& pass);  // … in the attempt before: it keeps no quota
 // seating.cpp: true if the gang is to be placed anew as a whole, as it cannot get a lost member
 // back.
 bool reunites(Pass& pass);

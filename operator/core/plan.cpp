@@ -6,7 +6,7 @@
 //  2. Terminal is final: late pods are deleted, the TTL runs, nothing else changes.
 //  3. An end that was decided (SuccessCriteriaMet, FailureTarget) is carried through: running pods
 //     are deleted, and Complete or Failed is written when every pod is terminal.
-//  4. All members of the attempt have succeeded: the end is decided.
+//  4. All members of the attempt have succeeded, or its gang says so: the end is decided.
 //  5. Suspension, once asked for or begun, is carried through: the gang saves and leaves, then pods
 //     are deleted.
 //  6. A new attempt begins (first start, resume) by raising status.attempt, and with nothing else.
@@ -27,7 +27,8 @@
 // 13. The gang of the attempt is made: pods of lower attempts are deleted; where nodes are decided
 //     on in advance, they are written; children and the WorkerGroup with the names of the pods are
 //     written; when no pod of a lower attempt can still run and the back-off is over, pods are
-//     created; when all are there, their UIDs are recorded and make them eligible.
+//     created; when all are there, their UIDs are recorded and make them eligible. One that does
+//     not begin gives its nodes back, if it is to.
 #include "operator/core/plan.h"
 
 #include "common/api/contract.h"
@@ -82,6 +83,7 @@ void decide(Pass& pass) {
       is_true(status, condition::kFailureTarget)) {
     return finish(pass);
   }
+  pass.next.placed_by = placed_by(pass);
   if (has_succeeded(pass)) return begin_success(pass);
   if (is_suspending(pass)) return suspend(pass);
   if (is_true(status, condition::kSuspended)) return resume(pass);

@@ -85,6 +85,7 @@ struct Observed {
   std::optional<TimePoint> status_written_at;  // by this process; unknown after a restart
   const NodeSignals* signals = nullptr;        // null: nodes are not watched, or not listed yet
   const Seating* seating = nullptr;            // null: the cluster's scheduler decides
+  std::string placed_by = {};                  // for status.placedBy
 };
 
 Plan plan(const Observed& seen, const Policy& policy, TimePoint now);

@@ -83,7 +83,7 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
   const bool is_disruption = why == cause::kDeleted || why == cause::kPreempted ||
                              why == cause::kNodeLost || why == cause::kInterrupted ||
                              why == cause::kGpuFault || why == cause::kStraggler ||
-                             why == cause::kUnreached;
+                             why == cause::kUnreached || why == cause::kStartTimeout;
   if (is_disruption) return std::chrono::seconds{0};
   return doubled(policy.backoff_first, policy.backoff_max, without_progress);
 }

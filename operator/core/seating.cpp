@@ -74,6 +74,13 @@ void keep_workers(PlacementStatus& placement, int most) {
 
 }  // namespace
 
+std::string placed_by(const Pass& pass) {
+  const bool is_given_over = pass.seen.seating != nullptr && is_left_to_scheduler(pass);
+  if (!is_given_over || pass.seen.placed_by.empty()) return pass.seen.placed_by;
+  return "kube-scheduler: it has refused the nodes that Pawl had decided on " +
+         std::to_string(pass.policy.moves_max) + " times";
+}
+
 bool waits_in_line(const Pass& pass) {
   const TrainingJobStatus& status = pass.job.status;
   const bool has_nodes = status.placement.attempt == status.attempt;
@@ -138,23 +145,9 @@ bool gives_back(const Pass& pass) {
 
 }  // namespace
 
-namespace {
-
-// Once its pods are gone, so that no more is given to others than there is.
-void drop_quota(Pass& pass) {
-  PlacementStatus& placement = pass.next.placement;
-  const bool is_of_before = placement.attempt != pass.job.status.attempt && placement.attempt > 0;
-  if (!is_of_before || pass.pods.previous_active > 0) return;
-  placement = {};
-  pass.is_status_due = true;
-}
-
-}  // namespace
-
 bool waits_for_seats(Pass& pass) {
   const Seating* seating = pass.seen.seating;
   if (pass.next.placement.attempt != pass.job.status.attempt) keep_quota(pass);
-  if (gave_up_start(pass)) drop_quota(pass);
   if (is_left_to_scheduler(pass)) {
     if (waits_in_line(pass)) leave_line(pass);
     return false;

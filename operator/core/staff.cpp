@@ -158,7 +158,8 @@ Staff staff_of(const Observed& seen, TimePoint now) {
   for (const EligiblePod& pod : record->spec.pods) {
     if (pod.slot >= staff.size) continue;
     // The record may still tell of one that had left before its gang is to be as large again.
-    if (!pod.uid.empty() && had.contains(pod.slot)) staff.slots.insert(pod.slot);
+    const bool was_placed = had.contains(pod.slot) || staff.given_up.contains(pod.slot);
+    if (!pod.uid.empty() && was_placed) staff.slots.insert(pod.slot);
     if (pod.uid.empty() && pod.n > 0 && had.contains(pod.slot)) staff.awaited.insert(pod.slot);
   }
   return staff;

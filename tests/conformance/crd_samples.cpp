@@ -88,7 +88,7 @@ json full_training_job() {
                       "observedGeneration": 1, "lastTransitionTime": "2026-11-21T10:04:05Z"}],
       "replicas": 3, "readyReplicas": 2, "ready": "2/3", "selector": "a=b",
       "attemptTime": "2026-11-21T10:04:05Z", "progressTime": "2026-11-21T10:04:05Z", "microBatch": 2,
-      "placement": {"attempt": 1, "domain": "a/b", "level": "rack", "nodes": [{"name": "n", "workers": 3}],
+      "placedBy": "Pawl", "placement": {"attempt": 1, "domain": "a/b", "level": "rack", "nodes": [{"name": "n", "workers": 3}],
                     "later": [{"slot": 1, "n": 1, "node": "m"}]},
       "excludedNodes": [{"name": "n", "cause": "Error", "time": "2026-11-21T10:04:05Z"}],
       "capacity": {"spot": "Avoided", "since": "2026-11-21T10:04:05Z", "until": "2026-11-21T10:09:05Z", "times": 1,

@@ -15,6 +15,7 @@
 #include "tests/sim/market.h"
 #include "tests/sim/mutants.h"
 #include "tests/sim/stories.h"
+#include "tests/sim/tenants.h"
 
 namespace {
 
@@ -27,7 +28,7 @@ struct Options {
   std::uint64_t seeds = 1'000, seed = 1, hours = 0, seconds_max = 0, days = 30;
   std::string scenario, seeds_file, mutant, market;
   bool is_verbose = false, goes_on = false, is_exhaustive = false, has_mutants = false,
-       searches_generations = false, is_quick = false;
+       searches_generations = false, is_quick = false, are_tenants = false;
 };
 
 struct Tally {
@@ -61,7 +62,7 @@ int usage() {
   std::fputs(
       "usage: pawl-sim [--seeds N] [--seed S] [--seconds T] [--seeds-file FILE]\n"
       "                [--exhaustive] [--scenario NAME[:BLOW:N]] [--hours H]\n"
-      "                [--generations]\n"
+      "                [--tenants] [--generations]\n"
       "                [--market NAME:SHARE:elastic|restart-all[:fallback] [--days D]]\n"
       "                [--mutants [--quick]] [--mutant NAME] [--keep-going] [--verbose]\n",
       stderr);
@@ -78,6 +79,7 @@ bool parse(int argc, char** argv, Options& options) {
     if (name == "--verbose") return &options.is_verbose;
     if (name == "--keep-going") return &options.goes_on;
     if (name == "--exhaustive") return &options.is_exhaustive;
+    if (name == "--tenants") return &options.are_tenants;
     if (name == "--generations") return &options.searches_generations;
     if (name == "--quick") return &options.is_quick;
     return name == "--mutants" ? &options.has_mutants : nullptr;
@@ -125,9 +127,11 @@ void explain(const Failure& failure, const RunResult& again, bool is_verbose) {
 
 // False: it failed.
 bool run_one(std::uint64_t seed, const Options& options, Tally& tally) {
-  announce("--seeds 1 --seed " + std::to_string(seed));
+  announce((options.are_tenants ? "--tenants --seeds 1 --seed " : "--seeds 1 --seed ") +
+           std::to_string(seed));
+  const auto run = options.are_tenants ? run_tenants : run_seed;
   const bool is_alone = options.seeds == 1 && options.seeds_file.empty();
-  const RunResult result = run_seed(seed, options.is_verbose && is_alone);
+  const RunResult result = run(seed, options.is_verbose && is_alone);
   tally.add(result);
   if (!result.failure) {
     if (!options.is_verbose || !is_alone) return true;
@@ -138,7 +142,7 @@ bool run_one(std::uint64_t seed, const Options& options, Tally& tally) {
     std::printf("seed %llu: %s: %s\n", static_cast<ull>(seed), result.failure->oracle.c_str(),
                 result.failure->message.c_str());
   } else {
-    explain(*result.failure, run_seed(seed, true), options.is_verbose);
+    explain(*result.failure, run(seed, true), options.is_verbose);
   }
   return false;
 }

@@ -293,6 +293,13 @@ void Cluster::run_pods() {
     if (pod["metadata"].contains("deletionTimestamp")) {
       call(kube::delete_request(kube::resources::kPods, kNamespace, name,
                                 {.uid = uid, .grace_seconds = 0}));
+    } else if (phase == "Pending" && !stuck.empty() && name.starts_with(stuck)) {
+      if (pod["spec"].contains("nodeName")) continue;
+      bind(pod);
+      const json bound = {{"type", "PodScheduled"},
+                          {"status", "True"},
+                          {"lastTransitionTime", format_time(clock.now())}};
+      set_pod_status(name, {{"phase", "Pending"}, {"conditions", json::array({bound})}});
     } else if (phase == "Pending" && eligible.contains(uid)) {
       bind(pod);
       set_pod_status(name,

@@ -57,6 +57,7 @@ class Cluster final : public kube::Transport {
   void drop_queue(const std::string& name);
   void take(const std::string& machine, int gpus);  // by a pod of somebody else's
   void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
+  std::string stuck;   // pods whose names begin so are bound, and do not start
   void finish_pods();  // ready ones succeed
   void fail_pod(const std::string& name);    // by a fault of its own: exit code 3
   void delete_pod(const std::string& name);  // as whoever drains its node does

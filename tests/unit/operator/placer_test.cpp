@@ -323,6 +323,17 @@ TEST_CASE("placer: nobody keeps a required level where the scheduler decides",
   CHECK(status_of(cluster, "train")["phase"] == "Running");
 }
 
+TEST_CASE("placer: a job says who decides on its nodes", "[controller][I43]") {
+  CHECK(controller::Placer::placed_by({}, "") == "Pawl");
+  api::TrainingJob job;
+  job.spec.capacity = api::Capacity{.spot = api::SpotUse::kPrefer};
+  CHECK(controller::Placer::placed_by(job, controller::Placer::left_out(job)) ==
+        "kube-scheduler: spec.capacity leaves its nodes to the scheduler");
+  job.meta.labels["kueue.x-k8s.io/queue-name"] = "team";
+  CHECK(controller::Placer::placed_by(job, controller::Placer::left_out(job)) ==
+        "Kueue, whose queue the job's label names");
+}
+
 TEST_CASE("placer: what the scheduler's preferences decide on is left to it", "[controller][I43]") {
   api::TrainingJob job;
   CHECK(controller::Placer::left_out(job).empty());

@@ -56,6 +56,25 @@ TEST_CASE("preemption: nobody leaves again and again for one whose pods are refu
   CHECK(world.phase("urgent") != "Running");
 }
 
+TEST_CASE("preemption: nor for one that does not begin", "[controller][I45][I46]") {
+  Shared world;
+  world.create("low", 4);
+  world.cluster.settle(seconds{30});
+  REQUIRE(world.phase("low") == "Running");
+  world.cluster.stuck = "urgent-";
+  world.create("urgent", 1, "urgent");
+  world.cluster.patch_job("urgent", {{"spec", {{"scheduling", {{"startTimeoutSeconds", 60}}}}}});
+  world.cluster.settle(seconds{600});
+  CHECK(world.attempt("low") == 2);
+  CHECK(world.phase("low") == "Running");
+  CHECK(world.attempt("urgent") == 2);
+  CHECK(world.reason("urgent") == "WaitingForRoom");
+  world.cluster.stuck.clear();
+  world.cluster.finish_pods();
+  world.cluster.settle(seconds{60});
+  CHECK(world.phase("urgent") == "Running");
+}
+
 TEST_CASE("preemption: a higher priority gets the room of a lower one", "[controller][I45][F7]") {
   Shared world;
   world.create("old", 2);

@@ -254,6 +254,19 @@ TEST_CASE("seating: a worker that had left before its gang is to be as large aga
   CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1});
 }
 
+TEST_CASE("seating: a worker that was given up is charged until the record tells of it no more",
+          "[core][I44][I45]") {
+  World world = World::elastic(3, 2);
+  world.seats = offer_of;
+  world.settle(seconds{30});
+  world.report(10);
+  world.settle();
+  world.is_kubelet_on = false;
+  world.job.status.placement.later = {{2, 0, api::kGivenUp}};
+  world.remove_pod(2);
+  CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1, 2});
+}
+
 TEST_CASE("seating: of workers that were given up none is kept when it becomes smaller",
           "[core][I44]") {
   World world = World::elastic(3, 1);

@@ -263,59 +263,6 @@ TEST_CASE("start: a spec that was changed after a refusal is tried at once", "[c
   CHECK(world.pods.size() == 1);
 }
 
-TEST_CASE("success: Complete only when every member succeeded", "[core][I9][A2]") {
-  World world(2);
-  world.settle();
-  world.succeed(0);
-  world.settle(std::chrono::seconds{60});
-  CHECK(world.condition("Complete") == "");
-  world.succeed(1);
-  world.settle();
-  CHECK(world.condition("SuccessCriteriaMet") == "True");
-  CHECK(world.condition("Complete") == "True");
-  CHECK(world.job.status.phase == "Complete");
-  CHECK(world.job.status.completion_time.has_value());
-  CHECK(world.condition("Running") == "False");
-  CHECK(world.plan().actions.empty());
-}
-
-TEST_CASE("success: a pod tidied away after the closing barrier changes nothing", "[core][I9]") {
-  World world(2);
-  world.settle();
-  world.report(1000);
-  world.group->status.is_finished = true;
-  world.succeed_all();
-  world.pods.erase("gpt-1-0-0");
-  world.settle();
-  CHECK(world.job.status.phase == "Complete");
-}
-
-TEST_CASE("success: so do all of them, while the operator was away", "[core][I9]") {
-  World world(2);
-  world.settle();
-  world.report(1000);
-  world.group->status.is_finished = true;
-  world.pods.clear();
-  world.settle();
-  CHECK(world.text() == "Complete attempt 1 counted 0 free 0 ready 0/2 live 0");
-}
-
-TEST_CASE("success: what the gang of an earlier attempt said of its end does not count",
-          "[core][I21]") {
-  World world(2);
-  world.settle();
-  world.report(1000);
-  world.fail(1, 1, "Error");
-  world.settle(std::chrono::seconds{60});
-  REQUIRE(world.job.status.attempt == 2);
-  world.group->status.is_finished = true;
-  world.group->status.lineage = {{1, 1, 0}};
-  world.group->status.attempt = 2;  // claimed, not committed
-  world.pods.clear();
-  world.settle();
-  CHECK(world.condition("SuccessCriteriaMet") == "");
-}
-
 TEST_CASE("end: terminal is final, also against pods that appear late", "[core][I10][B27]") {
   World world(1);
   world.settle();

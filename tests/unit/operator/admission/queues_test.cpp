@@ -264,6 +264,26 @@ TEST_CASE("queues: nobody waits for quota for ever", "[admission]") {
 }
 
 // Whoever stays in line lacks quota or room, unless something is kept or its queue is FIFO.
+TEST_CASE("queues: room that is kept for a borrower is not kept from who need not borrow",
+          "[admission][O14]") {
+  Park park(1);
+  park.set_queue("a", {.nominal = 7});
+  park.set_queue("b", {.nominal = 1});
+  park.join("a/1", "a", 4);
+  park.join("b/1", "b", 1);
+  park.join("b/2", "b", 1);
+  REQUIRE(park.round() == "a/1 b/1 b/2");
+  const Gang first = park.gang("b/3", "b", 1);
+  park.join("b/4", "b", 1);
+  park.join("a/2", "a", 3, 1);
+  park.now += std::chrono::seconds{61};
+  Gang back = first;  // it had room until now
+  back.waits_since = park.now;
+  park.line.join(back);
+  CHECK(park.round().empty());
+  CHECK(park.line.kept_before(*park.line.find("a/2"), park.quotas).empty());
+}
+
 TEST_CASE("queues: no quota is broken, and none is left unused", "[admission]") {
   Random random{7};
   for (int run = 0; run < 300; ++run) {

@@ -110,6 +110,20 @@ TEST_CASE("quotas: a claim is kept from all queues, and counts for no share", "[
   CHECK(available(quotas, "b") == 16);
 }
 
+TEST_CASE("quotas: nobody has a claim to what is another queue's own", "[admission][O14]") {
+  Quotas quotas;
+  quotas.set("a", queue_of({.nominal = 4}));
+  quotas.set("b", queue_of({.nominal = 1}));
+  quotas.set("c", queue_of({.nominal = 1}));
+  quotas.charge("c/1", "c", gpus(2));  // one of them borrowed
+  quotas.set_claim("a", gpus(4));
+  CHECK_FALSE(quotas.shortage("b", gpus(1)));
+  CHECK(quotas.shortage("b", gpus(2)));
+  quotas.set_claim("b", gpus(1));
+  CHECK(quotas.shortage("b", gpus(1)));  // behind another one of its queue
+  CHECK_FALSE(quotas.shortage("b", gpus(1), Quotas::Claims::kOfOthers));
+}
+
 TEST_CASE("quotas: the share is that of the resource of which it has most, by weight",
           "[admission]") {
   Quotas quotas;
