@@ -75,7 +75,7 @@ sim_level() {
     sim_pair "sim: generations, 24 hours" "--generations" "--hours 24"
     placement_oracle
   else
-    sim_part "sim: tenants" --tenants --seeds 1000 --seed "$(tree_seed)"
+    sim_part "sim: tenants" --tenants --seeds 1000
     start_fresh_seeds
   fi
 }

@@ -12,6 +12,16 @@
 namespace pawl::controller {
 namespace {
 
+// It did not begin on them in time, and its next attempt has none yet.
+bool gives_back_late(const core::Observed& seen) {
+  const api::TrainingJob& job = *seen.job;
+  return core::gave_up_start(job.status) &&
+         std::ranges::none_of(seen.pods, [&](const api::PodView* pod) {
+           const auto identity = core::parse_pod_name(job.meta.name, pod->meta.name);
+           return identity && identity->attempt == job.status.attempt;
+         });
+}
+
 // Its pods end, or are about to, whatever anybody decides here.
 bool is_on_its_way_out(const core::Observed& seen) {
   const api::TrainingJob& job = *seen.job;
@@ -21,7 +31,7 @@ bool is_on_its_way_out(const core::Observed& seen) {
       });
   const api::Condition* suspended = core::find_condition(job.status, api::condition::kSuspended);
   const bool is_suspending = suspended != nullptr && suspended->reason == core::kSuspending;
-  const bool has_given_up = core::gave_up_start(job.status) && job.status.placement.attempt == 0;
+  const bool has_given_up = gives_back_late(seen);
   return is_deleted || is_suspending || job.spec.is_suspended || has_given_up ||
          core::is_true(job.status, api::condition::kPreempted) ||
          core::is_true(job.status, api::condition::kFailureTarget) ||
@@ -45,8 +55,8 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
                            TimePoint now) {
   const api::TrainingJob& job = *seen.job;
   const api::TrainingJobStatus& status = job.status;
-  const bool is_placed = status.placement.attempt == status.attempt ||
-                         core::gave_up_start(status) || !queue_name(job).empty();
+  const bool is_placed = status.placement.attempt == status.attempt || gives_back_late(seen) ||
+                         !queue_name(job).empty();
   if (held.is_empty() || !status.start_time || !is_placed || !left_out(job).empty())
     return preemptor_.note(id_of(key), std::nullopt);
   const int workers = std::max(held.charged_workers, static_cast<int>(held.pods.size()));

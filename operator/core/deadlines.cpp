@@ -48,9 +48,10 @@ bool has_missed_deadline(Pass& pass) {
   std::optional<TimePoint> anchor = status.attempt_time;
   if (anchor && was_sent_away) anchor = std::max(*anchor, status.start_time.value_or(*anchor));
   if (anchor && running != nullptr && running->last_transition_time) {
-    // To be tried again and again is no new beginning.
-    anchor = gave_up_start(status) ? *running->last_transition_time
-                                   : std::max(*anchor, *running->last_transition_time);
+    // To be tried again and again is no new beginning; a resume is, and so are nodes after others
+    // had them.
+    if (gave_up_start(status)) anchor = status.start_time.value_or(*anchor);
+    anchor = std::max(*anchor, *running->last_transition_time);
   }
   if (is_over(pass, anchor, limits.start_seconds)) {
     begin_failure(pass, "StartDeadlineExceeded",

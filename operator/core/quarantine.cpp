@@ -36,9 +36,15 @@ void quarantine_node(Pass& pass, const Failure& failed) {
   std::vector<ExcludedNode>& nodes = pass.next.excluded_nodes;
   auto node = std::ranges::find(nodes, failed.node, &ExcludedNode::name);
   ExcludedNode entry{.name = failed.node, .cause = failed.cause, .time = pass.now};
+  // Of a machine that is gone nothing is to be remembered when it is back.
+  if (node != nodes.end() && node->cause == cause::kNodeLost) {
+    nodes.erase(node);
+    node = nodes.end();
+  }
   if (node != nodes.end()) {
     // It goes anyway, or is excluded for good.
     if (!cause::is_for_a_while(node->cause) || !node->until) return;
+    if (failed.cause == cause::kNodeLost) return;
     if (std::ranges::find(node->pods, failed.pod) != node->pods.end()) return;  // told already
     // One that was well for as long as any quarantine lasts begins anew.
     if (pass.now < *node->until + kQuarantineMax) entry.pods = std::move(node->pods);

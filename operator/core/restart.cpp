@@ -208,6 +208,8 @@ void handle_loss(Pass& pass, const Loss& loss) {
     return wait_for_leaving(pass, loss);
   }
   if (loss.wait_until) return wait_for_culprit(pass, loss);
+  // The cluster knows of it only after a while, and would put the next pod there.
+  if (loss.failure.cause == cause::kNodeLost) quarantine_node(pass, loss.failure);
   for (const Failure& left : loss.left)
     if (left.cause != cause::kGpuFault) avoid_node(pass, left);
   const bool is_replaced = can_replace(pass, loss);

@@ -106,11 +106,6 @@ void Cluster::tell(const std::string& what) {
 
 void Cluster::fail(const std::string& message) {
   if (result_.failure) return;
-  for (const Job& one : jobs_) {
-    if (one.holds_nodes())
-      tell(one.id + " of " + one.queue + " has " + std::to_string(one.pods.size()) +
-           " with priority " + std::to_string(one.priority));
-  }
   tell("FAILED O14: " + message);
   result_.failure = Failure{"O14", message};
 }

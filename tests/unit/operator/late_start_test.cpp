@@ -104,6 +104,26 @@ TEST_CASE("late_start: to be tried again and again moves no deadline", "[core][I
   CHECK(world.job.status.reason == expected);
 }
 
+TEST_CASE("late_start: a resume begins the deadline anew, also for one that does not begin",
+          "[core][I46][E4]") {
+  World world = stuck(2);
+  world.job.spec.deadlines.start_seconds = 600;
+  world.set_suspended(true);
+  world.settle(seconds{60});
+  world.finish_terminating();
+  world.settle(seconds{3600});
+  world.set_suspended(false);
+  world.settle(seconds{1});
+  REQUIRE(world.pods.size() == 2);
+  for (auto& [name, pod] : world.pods) {
+    pod.node = "node";
+    pod.bound_time = world.now;
+  }
+  world.settle(seconds{70});
+  CHECK(world.job.status.restarts.by_cause.at("StartTimeout") == 1);
+  CHECK(world.condition("Failed") != "True");
+}
+
 TEST_CASE("late_start: a node where one did not start and most did is avoided, at once",
           "[core][I46][I40]") {
   int size = 3;

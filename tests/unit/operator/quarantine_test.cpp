@@ -384,3 +384,17 @@ TEST_CASE("quarantine: the machine of one that another does not reach is avoided
   CHECK(time_left(world, "node-1") == seconds{60});
   CHECK(count_of(world, "NodeQuarantined") == 1);
 }
+
+TEST_CASE("quarantine: the next pod of a worker that fell silent goes elsewhere",
+          "[core][I33][I40]") {
+  World world = World::training();
+  world.pod(2).node = "node-c";
+  world.lose_touch(2);
+  world.group->status.failures.back().node = "node-c";
+  world.settle(seconds{6});
+  REQUIRE(world.pod(2).meta.name == "gpt-1-2-1");
+  REQUIRE(world.job.status.excluded_nodes.size() == 1);
+  CHECK(world.job.status.excluded_nodes[0].name == "node-c");
+  CHECK(world.job.status.excluded_nodes[0].cause == "NodeLost");
+  CHECK(world.job.status.excluded_nodes[0].until.has_value());
+}
