@@ -72,6 +72,7 @@ enum class Mutant {
   kI42SlowStays,           // no rule moves a worker that holds up its gang
   kI43Unplaced,            // pods are made before their nodes are decided on
   kI44QuotaUnseen,         // quotas are not looked at
+  kO14ClaimedByAll,        // what is a queue's own is kept for others that have waited for long
   kI45EqualsLeave,         // who has the same priority has to make room
   kI45Forgotten,           // a job that was to leave stays, if nobody asks for that any more
   kI45BelowLeast,          // a gang that becomes smaller has one less than its least

@@ -142,12 +142,13 @@ std::set<std::string> Line::kept_before(const Gang& gang, const Quotas& quotas) 
   std::set<std::string> hosts;
   const Waiting& own = waiting_.at(gang.id);
   const auto borrows = [&](const Gang& one) { return quotas.borrows(one.queue, charge_of(one)); };
-  const bool is_owed = quotas.find(gang.queue) != nullptr && !borrows(gang);
+  const bool is_entitled = quotas.find(gang.queue) != nullptr && !borrows(gang);
   for (const auto& [id, kept] : kept_) {
     const auto owner = waiting_.find(id);
     if (owner == waiting_.end() || id == gang.id) continue;
-    const bool is_before = owner->second.lane != own.lane ? !is_owed || !borrows(owner->second.gang)
-                                                          : Before{}(&owner->second, &own);
+    const bool is_before = owner->second.lane != own.lane
+                               ? !is_entitled || !borrows(owner->second.gang)
+                               : Before{}(&owner->second, &own);
     if (is_before && !awaited_.contains(id)) hosts.insert(kept.begin(), kept.end());
   }
   return hosts;

@@ -178,7 +178,7 @@ std::optional<Shortage> Quotas::shortage(const std::string& name, const placemen
     const std::int64_t own = own_of(quota), most = most_of(quota);
     const std::int64_t all = taken(name, resource, claims);
     // What is its own nobody else has a claim to.
-    const bool is_own = plus(all, needed) <= quota.nominal;
+    const bool is_own = plus(all, needed) <= quota.nominal && !is_mutant(Mutant::kO14ClaimedByAll);
     const Claims of_others = claims == Claims::kNone || is_own ? Claims::kNone : Claims::kAll;
     // Of the pool its own claims, too, are taken only where they count.
     const std::int64_t from_pool = std::max(kNone, all - own),

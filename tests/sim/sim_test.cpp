@@ -4,6 +4,7 @@
 #include "common/base/json.h"
 #include "tests/sim/mutants.h"
 #include "tests/sim/stories.h"
+#include "tests/sim/tenants.h"
 
 using namespace pawl::sim;
 
@@ -93,6 +94,27 @@ TEST_CASE("sim: small jobs that come for ever do not keep a large one waiting", 
 TEST_CASE("sim: a known bug is caught, and the code as it is passes the same seeds", "[sim]") {
   CHECK(hunt(pawl::Mutant::kB04DoubleCount, 1, 200, false).is_killed);
   CHECK(!hunt(pawl::Mutant::kNone, 1, 20, false).is_killed);
+}
+
+namespace {
+
+// The first of these clusters that fails; 0: none does.
+std::uint64_t first_unfair(pawl::Mutant mutant, std::uint64_t seeds) {
+  pawl::active_mutant = mutant;
+  std::uint64_t seed = 1;
+  while (seed <= seeds && !run_tenants(seed, false).failure) ++seed;
+  pawl::active_mutant = pawl::Mutant::kNone;
+  return seed <= seeds ? seed : 0;
+}
+
+}  // namespace
+
+TEST_CASE("sim: a queue that does not get what is its own is seen", "[sim][O14]") {
+  CHECK(first_unfair(pawl::Mutant::kO14ClaimedByAll, 2'000) > 0);
+  CHECK(first_unfair(pawl::Mutant::kNone, 2'000) == 0);
+  const RunResult told = run_tenants(7, true);
+  CHECK(told.hash == run_tenants(7, false).hash);
+  CHECK_FALSE(told.trace.empty());
 }
 
 TEST_CASE("sim: an experiment is named as --scenario takes it", "[sim]") {

@@ -289,7 +289,6 @@ void Cluster::round() {
   const auto verdicts = line_.round(
       {ledger_, quotas_}, std::exchange(is_freed_, false), time(),
       [this](const Gang& gang, const placement::Placement& placed) { begin(gang, placed); });
-  if (!is_recording_) return;
   for (const admission::Verdict& verdict : verdicts) {
     if (verdict.placement) continue;
     std::string why = verdict.is_behind ? " is behind another one" : "";

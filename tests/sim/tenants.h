@@ -4,7 +4,9 @@
 // what the queue runs, waits no longer than for one decision, what is protected of those that have
 // to leave, and their saving; and of a queue that is FIFO, and lost nothing to others, no job
 // begins later than it would in a cluster that is no larger than the quota, where each begins that
-// much after it could. Leaves out: topology that is required, growth, pods. One thread.
+// much after it could. Leaves out: topology that is required, growth, pods, machines beyond the
+// quotas, other resources, gangs larger than their quota or refused, queues that take nothing back.
+// One thread.
 #pragma once
 
 #include <cstdint>

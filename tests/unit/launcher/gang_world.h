@@ -100,11 +100,10 @@ class GangWorld {
   std::vector<Node> nodes;
   std::vector<api::WorkerGroupStatus> writes;  // that were applied
   int conflicts = 0;
-  int lose_replies = 0;         // of the next writes that are applied
-  bool is_down_then = false;    // and the API is away as soon as one is lost
-  bool is_unseen_then = false;  // … and no watch shows what was written
-  bool is_api_down = false;     // reads wait, writes are refused
-  CheckpointSelected stored;    // what selection finds
+  int lose_replies = 0;                               // of the next writes that are applied
+  bool is_down_then = false, is_unseen_then = false;  // then the API is away; no watch shows it
+  bool is_api_down = false;                           // reads wait, writes are refused
+  CheckpointSelected stored;                          // what selection finds
   std::vector<std::int64_t> published, discarded;
   std::vector<std::int64_t> cleaned_up;  // for these generations
   int failing_writes = 0;                // of the shards that are written next

@@ -30,6 +30,16 @@ World short_of_one(const bool& is_full) {
   return world;
 }
 
+// All of them train.
+World placed(int replicas, int least) {
+  World world = World::elastic(replicas, least);
+  world.seats = offer_of;
+  world.settle(seconds{30});
+  world.report(10);
+  world.settle();
+  return world;
+}
+
 core::Plan asking(const World& world) {
   core::Observed seen = world.observed();
   const core::Seating none;
@@ -222,11 +232,7 @@ TEST_CASE("seating: a pod more that is refused is given up", "[core][I43][I44]")
 
 // Whoever leads then knows of each worker that has quota.
 TEST_CASE("seating: a worker that was to leave, and stays, is on record again", "[core][I44]") {
-  World world = World::elastic(4, 2);
-  world.seats = offer_of;
-  world.settle(seconds{30});
-  world.report(10);
-  world.settle();
+  World world = placed(4, 2);
   world.set_spec([](auto& spec) { spec.replicas = 2; });
   act_until(world, [&] { return world.group->spec.target_members == 2; });
   CHECK(workers_of(world.job.status.placement) == 2);
@@ -239,11 +245,7 @@ TEST_CASE("seating: a worker that was to leave, and stays, is on record again", 
 
 TEST_CASE("seating: a worker that had left before its gang is to be as large again needs quota",
           "[core][I44]") {
-  World world = World::elastic(3, 2);
-  world.seats = offer_of;
-  world.settle(seconds{30});
-  world.report(10);
-  world.settle();
+  World world = placed(3, 2);
   world.is_kubelet_on = false;
   world.remove_pod(2);
   world.set_spec([](auto& spec) { spec.replicas = 2; });
@@ -256,11 +258,7 @@ TEST_CASE("seating: a worker that had left before its gang is to be as large aga
 
 TEST_CASE("seating: a worker that was given up is charged until the record tells of it no more",
           "[core][I44][I45]") {
-  World world = World::elastic(3, 2);
-  world.seats = offer_of;
-  world.settle(seconds{30});
-  world.report(10);
-  world.settle();
+  World world = placed(3, 2);
   world.is_kubelet_on = false;
   world.job.status.placement.later = {{2, 0, api::kGivenUp}};
   world.remove_pod(2);
