@@ -21,7 +21,7 @@ struct Scheduling {
   std::string queue_name;              // "": none
   std::string priority_class_name;     // "": the one that the template names
   std::vector<TopologyTerm> topology;  // one of each mode at most
-  // For the gang to form once it has pods; after that its nodes are given to others. None: for
+  // For the gang to form once a pod of it is bound; after that others get its nodes. None: for
   // ever.
   std::optional<std::int64_t> start_timeout_seconds = {};
   bool operator==(const Scheduling&) const = default;

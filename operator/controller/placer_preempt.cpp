@@ -31,8 +31,7 @@ bool is_on_its_way_out(const core::Observed& seen) {
       });
   const api::Condition* suspended = core::find_condition(job.status, api::condition::kSuspended);
   const bool is_suspending = suspended != nullptr && suspended->reason == core::kSuspending;
-  const bool has_given_up = gives_back_late(seen);
-  return is_deleted || is_suspending || job.spec.is_suspended || has_given_up ||
+  return is_deleted || is_suspending || job.spec.is_suspended || gives_back_late(seen) ||
          core::is_true(job.status, api::condition::kPreempted) ||
          core::is_true(job.status, api::condition::kFailureTarget) ||
          core::is_true(job.status, api::condition::kSuccessCriteriaMet) ||

@@ -92,7 +92,7 @@ inline constexpr char kResized[] = "Resized";
 inline constexpr char kRecordLost[] =
     "RecordLost";  // somebody deleted the WorkerGroup, or the job's status
 
-// A node is in quarantine after it (quarantine.cpp).
+// A node is in quarantine after it, for longer each time (quarantine.cpp).
 inline bool is_for_a_while(const std::string& cause) {
   return cause == kGpuFault || cause == kUnreached || cause == kUnschedulable ||
          cause == kStartTimeout;
