@@ -169,7 +169,7 @@ void Oracles::o07_restarts_have_causes(const JobWrite& write) {
                             write.after.meta.name + " ended with cause " + cause;
   if (cause.empty()) return fail("O7", which + ": a restart that is not counted at all");
   if (cause == core::cause::kResized) {
-    if (write.truth.edits == 0) fail("O7", which + ", but nobody changed the size");
+    if (write.truth.edits == 0) fail("O7", which + ", but nobody changed the job");
     return;
   }
   if (after.restarts.counted > before.restarts.counted) {

@@ -28,7 +28,7 @@ struct AttemptTruth {
 struct JobTruth {
   std::map<std::int64_t, AttemptTruth> attempts;
   std::set<std::string> succeeded;  // UIDs of pods whose processes all exited 0
-  int edits = 0;                    // of size, by the user
+  int edits = 0;                    // of size, or of what its pods are made from, by the user
   // Steps that were made for the first time, and again.
   std::chrono::milliseconds trained{0}, redone{0};
   std::chrono::milliseconds untold{0};  // of redone: of steps that no record had told of
