@@ -1,6 +1,6 @@
 """The end-to-end tests: images from our Dockerfile, the Helm chart, jobs that train on a real two-node Kubernetes.
 
-run.py [--long] [--keep] [SCENARIO…]: brings the cluster up, installs Pawl, runs the scenarios, each in a namespace of its
+run.py [--long] [--newest] [--keep] [SCENARIO…]: brings the cluster up, installs Pawl, runs the scenarios, each in a namespace of its
 own that enforces the restricted Pod Security Standard: two at a time, then one by one those of modules that say ALONE,
 because they break what all share. The last line is "N passed, N failed".
 """
@@ -21,15 +21,16 @@ from lib.kube import cluster, kubectl, until  # noqa: E402
 
 LANES = 2  # most of a scenario is waiting
 MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens",
-           "placement", "interruptions", "partitions"]
+           "placement", "interruptions", "partitions", "pod_groups"]
 
 
-def scenarios(is_long):
+def scenarios(kinds):
     for name in MODULES:
         module = importlib.import_module(f"scenarios.{name}")
         for key, value in vars(module).items():
-            if key.startswith("test_") or (is_long and key.startswith("long_")):
-                yield f"{name}.{key.split('_', 1)[1]}", value
+            kind, _, rest = key.partition("_")
+            if kind in kinds and rest:
+                yield f"{name}.{rest}", value
 
 
 def fresh_namespace(name):
@@ -74,11 +75,14 @@ def needs_all(function):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="also the scenarios that take minutes")
+    parser.add_argument("--newest", action="store_true",
+                        help="on the newest Kubernetes' control plane; also the scenarios that need one")
     parser.add_argument("--keep", action="store_true", help="leave the cluster running")
     parser.add_argument("--reuse", action="store_true", help="use the cluster that is up and installed")
     parser.add_argument("only", nargs="*", help="names or their beginnings")
     options = parser.parse_args()
-    chosen = [(name, function) for name, function in scenarios(options.long)
+    kinds = {"test"} | ({"long"} if options.long else set()) | ({"newest"} if options.newest else set())
+    chosen = [(name, function) for name, function in scenarios(kinds)
               if not options.only or any(name.startswith(prefix) for prefix in options.only)]
     passed = failed = 0
     is_cancelled = False
@@ -86,7 +90,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if not options.reuse:
-            install.bring_up()
+            install.bring_up(options.newest)
         results = run_all(chosen)
         passed, failed = results.count(True), results.count(False)
     except SystemExit:

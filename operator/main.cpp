@@ -46,6 +46,9 @@ constexpr char kUsage[] =
     "  --reserve-after SECONDS  that a gang waits for room, before room is kept for it and "
     "smaller\n"
     "                          ones no longer pass it by; default: 300\n"
+    "  --pod-groups BOOL       true: what the cluster's scheduler places belongs to PodGroups\n"
+    "                          (scheduling.k8s.io/v1beta1) where the cluster serves them; default: "
+    "false\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
     "                          default: they ask nobody\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -55,7 +58,7 @@ constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
   std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, spot;
-  std::string metadata, placement, reserve_after;
+  std::string metadata, placement, reserve_after, pod_groups = "false";
   std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
@@ -80,6 +83,7 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
                                 : name == "--metadata"          ? &flags.metadata
                                 : name == "--placement"         ? &flags.placement
                                 : name == "--reserve-after"     ? &flags.reserve_after
+                                : name == "--pod-groups"        ? &flags.pod_groups
                                 : name == "--health-address"    ? &flags.health_address
                                 : name == "--log-level"         ? &flags.log_level
                                                                 : nullptr;
@@ -92,6 +96,10 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
     return fail(
         Code::kInvalid,
         "--image-pull-policy must be Always, IfNotPresent or Never, not \"" + policy + "\"");
+  }
+  if (flags.pod_groups != "true" && flags.pod_groups != "false") {
+    return fail(Code::kInvalid,
+                "--pod-groups must be true or false, not \"" + flags.pod_groups + "\"");
   }
   // No name: a launcher asks every 2 s, and must not wait for a name server.
   static const std::regex kAddress(R"(http://([0-9.]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?)");
@@ -237,6 +245,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.signals = table;
   options.placement = std::move(levels);
   options.patience = patience;
+  options.wants_pod_groups = flags.pod_groups == "true";
   options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;
   options.children.native_worker_image = flags.worker_image;

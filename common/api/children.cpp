@@ -109,6 +109,45 @@ json disruption_budget_of(const TrainingJob& job, int least) {
             {"minAvailable", min_available_of(least)}}}};
 }
 
+namespace {
+
+std::string priority_class_of(const TrainingJob& job) {
+  const json pod_template = parse_json(job.spec.template_json);
+  return text_at(member_of(pod_template, "spec"), "priorityClassName");
+}
+
+}  // namespace
+
+// As mark_for_kueue() names a group: that of a job of this name which is gone is another one.
+std::string pod_group_name(const TrainingJob& job, std::int64_t attempt) {
+  return job.meta.name + "-" + job.meta.uid.substr(0, 7) + "-" + std::to_string(attempt);
+}
+
+// Of the class of its pods: the scheduler refuses a group of another priority than theirs.
+json pod_group_of(const TrainingJob& job, std::int64_t attempt, int least, bool is_indivisible) {
+  const std::string priority = priority_class_of(job);
+  json metadata = metadata_of(job, pod_group_name(job, attempt));
+  json spec = {{"schedulingPolicy", {{"gang", {{"minCount", least}}}}},
+               {"disruptionMode", {{is_indivisible ? "all" : "single", json::object()}}}};
+  if (!priority.empty()) spec["priorityClassName"] = priority;
+  return {{"apiVersion", "scheduling.k8s.io/v1beta1"},
+          {"kind", "PodGroup"},
+          {"metadata", std::move(metadata)},
+          {"spec", std::move(spec)}};
+}
+
+bool may_join_pod_group(const TrainingJob& job) {
+  if (job.meta.labels.contains(std::string(kKueuePrefix) + "queue-name")) return false;
+  const json pod_template = parse_json(job.spec.template_json);
+  const json& spec = member_of(pod_template, "spec");
+  const std::string scheduler = text_at(spec, "schedulerName");
+  const bool is_the_clusters = scheduler.empty() || scheduler == "default-scheduler";
+  const bool is_of_the_system = priority_class_of(job).starts_with("system-");
+  const auto has = [&](const char* key) { return spec.contains(key); };
+  return is_the_clusters && !is_of_the_system && !has("schedulingGroup") && !has("nodeName") &&
+         !has("evictionResponders");
+}
+
 json service_of(const TrainingJob& job) {
   return {
       {"apiVersion", "v1"},

@@ -25,6 +25,7 @@ struct ChildOptions {
   // Of the pod's creation: nodes whose quarantine is over by then are not avoided any more, nor is
   // spot after a fall-back.
   std::optional<TimePoint> now = {};
+  std::string pod_group = {};  // that this pod belongs to; empty: none
   std::string launcher_path = "pawl-launch";
   std::string trainer_path = "pawl-train";
 };
@@ -51,6 +52,15 @@ nlohmann::json role_binding_of(const TrainingJob& job);
 nlohmann::json disruption_budget_of(const TrainingJob& job, int least);
 // The number in it that says so.
 int min_available_of(int least);
+// Where kube-scheduler places a gang as a whole (scheduling.k8s.io): none of its pods gets a node
+// before `least` of them can. Indivisible: who preempts one of them preempts all. One an attempt,
+// so that its name is never used again.
+nlohmann::json pod_group_of(const TrainingJob& job, std::int64_t attempt, int least,
+                            bool is_indivisible);
+std::string pod_group_name(const TrainingJob& job, std::int64_t attempt);
+// Not those that are somebody else's to schedule (Kueue's, another scheduler's, in a group of the
+// user's), nor what the API server lets into none.
+bool may_join_pod_group(const TrainingJob& job);
 nlohmann::json service_of(const TrainingJob& job);  // headless; where spec.hostnames asks for it
 nlohmann::json worker_group_of(const TrainingJob& job, const WorkerGroupSpec& spec);
 // restartPolicy Never; the launcher wraps the worker container's command; template's own values win

@@ -31,6 +31,7 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
   spec.is_rank0_enough = success_policy == "Rank0";
   fields.read("inPlace", spec.is_in_place);
   fields.read("replacePods", spec.has_successors);
+  fields.read("podGroup", spec.pod_group);
   fields.read("podHash", spec.pod_hash);
   fields.read("reportSeconds", spec.report_seconds);
   fields.child("before", [&](Fields& child) { read_tally(child, spec.before); });
@@ -127,6 +128,7 @@ json encode_spec(const WorkerGroupSpec& spec) {
                  {"successPolicy", spec.is_rank0_enough ? "Rank0" : "AllRanks"},
                  {"inPlace", spec.is_in_place},
                  {"replacePods", spec.has_successors},
+                 {"podGroup", spec.pod_group},
                  {"podHash", spec.pod_hash},
                  {"reportSeconds", spec.report_seconds}};
   if (spec.before != Tally{}) write_tally(object["before"], spec.before);

@@ -37,6 +37,7 @@ struct WorkerGroupSpec {
   bool is_rank0_enough = false;  // successPolicy: Rank0
   bool is_in_place = false;      // who is lost is replaced, and the others keep their state
   bool has_successors = false;   // replacePods: a lost pod gets another one in its slot
+  std::string pod_group;         // in which kube-scheduler places the first pods of an attempt
   std::string pod_hash;          // of what the pods of this attempt were made from
   int report_seconds = 10;
   Tally before;  // what the job had counted when the attempt began

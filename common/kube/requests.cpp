@@ -23,6 +23,7 @@ const Resource kServices{"", "v1", "services", "Service"};
 const Resource kRoles{kRbac, "v1", "roles", "Role"};
 const Resource kRoleBindings{kRbac, "v1", "rolebindings", "RoleBinding"};
 const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
+const Resource kPodGroups{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 const Resource kNodes{"", "v1", "nodes", "Node", false};
 const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
@@ -121,6 +122,11 @@ std::string path_of(const Resource& resource, const std::string& ns, const std::
   if (!name.empty()) path += "/" + encode_query(name);
   if (!subresource.empty()) path += "/" + subresource;
   return path;
+}
+
+HttpRequest discovery_request(const Resource& resource) {
+  const std::string root = resource.group.empty() ? "/api/" : "/apis/" + resource.group + "/";
+  return {.method = Method::kGet, .target = root + resource.version};
 }
 
 HttpRequest get_request(const Resource& resource, const std::string& ns, const std::string& name) {

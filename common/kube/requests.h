@@ -24,8 +24,8 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPods, kEvents, kServiceAccounts, kServices, kRoles, kRoleBindings,
-    kPodDisruptionBudgets, kLeases, kNodes, kPriorityClasses, kTrainingJobs, kWorkerGroups,
-    kTrainingQueues;
+    kPodDisruptionBudgets, kPodGroups, kLeases, kNodes, kPriorityClasses, kTrainingJobs,
+    kWorkerGroups, kTrainingQueues;
 }  // namespace resources
 
 struct ListOptions {
@@ -54,6 +54,8 @@ std::string path_of(const Resource& resource, const std::string& ns, const std::
                     const std::string& subresource = "");
 std::string encode_query(const std::string& text);
 
+// What the API server serves of the resource's group and version: 404 NotFound if nothing.
+HttpRequest discovery_request(const Resource& resource);
 HttpRequest get_request(const Resource& resource, const std::string& ns, const std::string& name);
 HttpRequest list_request(const Resource& resource, const std::string& ns,
                          const ListOptions& options);

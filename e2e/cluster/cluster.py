@@ -26,7 +26,7 @@ def load() -> Cluster:
 def up(options) -> None:
     begin = time.monotonic()
     with exclusive(state_dir()):
-        cluster = Cluster.up(state_dir(), options.nodes)
+        cluster = Cluster.up(state_dir(), options.nodes, options.newest)
     print(f"up in {time.monotonic() - begin:.1f} s: {' '.join(cluster.nodes)}", file=sys.stderr)
     env(options)
 
@@ -50,7 +50,7 @@ def kubectl(options) -> None:
         kubeconfig = cluster.token_kubeconfig(arguments[1])
         arguments = arguments[2:]
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    os.execve(cluster.kubernetes["kubectl"], ["kubectl", *arguments], environment)
+    os.execve(cluster.newest["kubectl"], ["kubectl", *arguments], environment)
 
 
 def helm(options) -> None:
@@ -155,8 +155,10 @@ def parse(arguments):
             sub.add_argument(name)
         return sub
 
-    verb(up, "start over from nothing, or from what 'down --keep' left").add_argument(
-        "--nodes", type=int, default=2)
+    start = verb(up, "start over from nothing, or from what 'down --keep' left")
+    start.add_argument("--nodes", type=int, default=2)
+    start.add_argument("--newest", action="store_true",
+                       help="a control plane of the newest Kubernetes, with PodGroups, above the same nodes")
     verb(down, "remove every trace").add_argument("--keep", action="store_true", help="keep etcd and images")
     verb(env, "print what a test needs to know")
     for passed_on in (kubectl, helm):

@@ -31,11 +31,14 @@ class Endpoint:
 
 
 class ControlPlane:
-    def __init__(self, state: pathlib.Path, endpoint: Endpoint, programs):
+    def __init__(self, state: pathlib.Path, endpoint: Endpoint, programs, has_pod_groups: bool = False):
         self._state = state
         self._endpoint = endpoint
         self._programs = programs
         self._node_grace_s = 8
+        # A beta: off unless all of them are told. The controller manager takes a finalizer off groups without pods.
+        self._gates = ["--feature-gates=GenericWorkload=true"] if has_pod_groups else []
+        self._apis = ["--runtime-config=scheduling.k8s.io/v1beta1=true"] if has_pod_groups else []
         self.authority = Authority(state / "pki")
         self.etcd = Daemon(state, "etcd")
         self.api_server = Daemon(state, "kube-apiserver")
@@ -99,7 +102,7 @@ class ControlPlane:
             f"--service-cluster-ip-range={names.SERVICE_CIDR}",
             # No kube-proxy beside the API server: webhooks are called at their endpoints.
             "--enable-aggregator-routing=true", "--shutdown-delay-duration=0s", "--profiling=false",
-            *extra,
+            *self._gates, *self._apis, *extra,
         ], endpoint.netns)
 
     def _etcd_listens(self) -> bool:
@@ -135,14 +138,14 @@ class ControlPlane:
             "--node-monitor-period=1s", f"--node-monitor-grace-period={self._node_grace_s}s",
             "--node-startup-grace-period=15s", "--pvclaimbinder-sync-period=1s",
             # At the default rate its controllers take 5 s to start, one after the other.
-            "--kube-api-qps=200", "--kube-api-burst=400", *extra,
+            "--kube-api-qps=200", "--kube-api-burst=400", *self._gates, *extra,
         ], self._endpoint.netns)
 
     def start_scheduler(self, extra=()) -> None:
         self.scheduler.start([
             self._programs["kube-scheduler"], "--leader-elect=false",
             f"--kubeconfig={self._state / 'kube-scheduler.kubeconfig'}",
-            "--kube-api-qps=200", "--kube-api-burst=400", *extra,
+            "--kube-api-qps=200", "--kube-api-burst=400", *self._gates, *extra,
         ], self._endpoint.netns)
 
 

@@ -39,13 +39,15 @@ class NodeAddress:
 
 class Layout:
     """Paths and addresses. `index` (0-9) picks the address ranges, `node_count` the nodes;
-    `programs` is the folder of the Kubernetes programs that the cluster was started with."""
+    `programs` is the folder of the Kubernetes programs that the nodes were started with, and `newest` that
+    of a newer release's, which the control plane was started with; empty: it has the same."""
 
-    def __init__(self, state_dir, index: int = 0, node_count: int = 2, programs: str = ""):
+    def __init__(self, state_dir, index: int = 0, node_count: int = 2, programs: str = "", newest: str = ""):
         self.state = pathlib.Path(state_dir).resolve()
         self.index = index
         self.node_count = node_count
         self.programs = programs
+        self.newest = newest
 
     @classmethod
     def load(cls, state_dir) -> "Layout":
@@ -57,7 +59,8 @@ class Layout:
 
     def save(self) -> None:
         self.state.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"index": self.index, "node_count": self.node_count, "programs": self.programs})
+        text = json.dumps({"index": self.index, "node_count": self.node_count, "programs": self.programs,
+                           "newest": self.newest})
         (self.state / "cluster.json").write_text(text + "\n")
 
     # Names of interfaces have at most 15 characters, so the prefix is a short hash.

@@ -55,21 +55,25 @@ def unmount_below(folder: pathlib.Path) -> None:
 class Cluster:
     def __init__(self, layout: Layout):
         self.layout = layout
-        self.kubernetes = Kubernetes(layout.programs)
+        self.kubernetes = Kubernetes(layout.programs)  # of the nodes
+        self.newest = Kubernetes(layout.newest or layout.programs)  # of the control plane
         self.network = Network(layout)
         self.nodes = {address.name: Node(layout, address) for address in layout.nodes}
         endpoint = Endpoint(layout.control_plane_ip, "0.0.0.0", layout.control_plane_netns)
-        self.control_plane = ControlPlane(layout.state, endpoint, self.kubernetes)
+        self.control_plane = ControlPlane(layout.state, endpoint, self.newest, has_pod_groups=bool(layout.newest))
 
     @classmethod
     def load(cls, state: pathlib.Path) -> "Cluster":
         return cls(Layout.load(state))
 
     @classmethod
-    def up(cls, state: pathlib.Path, node_count: int) -> "Cluster":
+    def up(cls, state: pathlib.Path, node_count: int, is_newest: bool = False) -> "Cluster":
+        """`is_newest`: the control plane is of the newest release, before its nodes follow (three
+        releases are allowed between them), and serves PodGroups."""
         check_machine()
         # Before anything runs: the first call may build for minutes.
         images, programs = addons.system_images(), str(Kubernetes().folder)
+        newest = str(Kubernetes(release="kubernetes-newest").folder) if is_newest else ""
         state = state.resolve()
         layout = Layout(state, 0, node_count)
         kept = (state / "kept").exists()
@@ -83,7 +87,7 @@ class Cluster:
                 kept = False
             if not kept:
                 layout = Layout(state, addresses.free_index(), node_count)
-            layout.programs = programs
+            layout.programs, layout.newest = programs, newest
             layout.save()
             cluster = cls(layout)
             cluster.network.create()
@@ -190,5 +194,5 @@ class Cluster:
             "PAWL_CLUSTER_NODES": " ".join(self.nodes),
             "PAWL_CLUSTER_API": self.layout.api_url,
             "PAWL_CLUSTER_HOST_IP": self.layout.host_ip,
-            "KUBECTL": self.kubernetes["kubectl"],
+            "KUBECTL": self.newest["kubectl"],
         }

@@ -34,8 +34,8 @@ def tool(name: str) -> pathlib.Path:
 class Kubernetes:
     """The folder with a link per program: etcd, kube-apiserver, kubelet, kubectl ..."""
 
-    def __init__(self, folder: str = ""):
-        self.folder = pathlib.Path(folder) if folder else tool("kubernetes").parent
+    def __init__(self, folder: str = "", release: str = "kubernetes"):
+        self.folder = pathlib.Path(folder) if folder else tool(release).parent
 
     def __getitem__(self, program: str) -> str:
         return str(self.folder / program)

@@ -3,6 +3,7 @@
 # their paths, one a line, in the order asked for:
 #
 #   tools.sh kubernetes coredns helm kwok load
+#   tools.sh kubernetes-newest                           the newest release, for its control plane
 #   tools.sh jobset trainer training-operator kueue      for the benchmarks beside them
 #
 # The folder of a tool is named by a hash of everything it is built from, so a warm call
@@ -20,15 +21,19 @@ module_version() {  # MODULE_FOLDER MODULE -> 1.34.4
   awk -v m="$2" '$1 == "require" && $2 == m { v = $3 } $1 == m && !v { v = $2 } END { print substr(v, 2) }' "$1/go.mod"
 }
 
-build_kubernetes() {  # VERSION OUTPUT
+build_kubernetes() {  # VERSION OUTPUT [MODULE_FILE]
   local v=$1 base=k8s.io/component-base/version x
   x="-X $base.gitVersion=v$v -X $base.gitMajor=${v%%.*} -X $base.gitMinor=$(cut -d. -f2 <<<"$v")"
   x+=" -X $base.gitCommit=unknown -X $base.gitTreeState=clean -X $base.buildDate=1970-01-01T00:00:00Z"
-  (cd "$here" && go build -trimpath -ldflags "-s -w $x" -o "$2/kube" .)
+  (cd "$here" && go build -modfile="${3:-go.mod}" -trimpath -ldflags "-s -w $x" -o "$2/kube" .)
   local program
   for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
     ln -s kube "$2/$program"
   done
+}
+
+build_kubernetes_newest() {  # VERSION OUTPUT
+  build_kubernetes "$1" "$2" newest.mod
 }
 
 build_coredns() {
@@ -103,6 +108,14 @@ ensure() {  # NAME MODULE_FOLDER MODULE BINARY
   ensure_in "$tools/$1-$version-$(source_hash "$2" "build_$1")" "$4" "build_$1" "$version"
 }
 
+ensure_newest() {
+  local version hash
+  version=$(awk '$1 == "k8s.io/kubernetes" { print substr($2, 2) }' "$here/newest.mod")
+  hash=$({ cat "$here"/newest.{mod,sum} "$here/main.go"; declare -f build_kubernetes; go env GOVERSION GOARCH; } |
+    sha256sum | cut -c1-12)
+  ensure_in "$tools/kubernetes-$version-$hash" kube build_kubernetes_newest "$version"
+}
+
 ensure_release() {  # NAME
   local version hash build=build_release
   case $1 in jobset | kueue) build=build_from_source ;; esac
@@ -140,6 +153,7 @@ ensure_in() {  # FOLDER BINARY BUILD ARGUMENT
 for tool in "$@"; do
   case $tool in
     kubernetes) ensure kubernetes "$here" k8s.io/kubernetes kube ;;
+    kubernetes-newest) ensure_newest ;;
     coredns) ensure coredns "$here/coredns" github.com/coredns/coredns coredns ;;
     helm) ensure helm "$here/helm" helm.sh/helm/v3 helm ;;
     load) ensure_load ;;

@@ -18,8 +18,8 @@ METADATA_PORT = 18169  # on this machine: where a scenario may play the cloud's 
 IMAGES = {target: f"localhost/pawl-{target}:e2e" for target in ("operator", "launcher", "worker")}
 
 
-def bring_up():
-    timed("cluster up", lambda: cluster("up", timeout=600))
+def bring_up(is_newest=False):
+    timed("cluster up", lambda: cluster("up", *(["--newest"] if is_newest else []), timeout=600))
     timed("images", build_images)
     timed("helm install", helm_install)
 

@@ -32,6 +32,8 @@ const kube::Resource& resource_of(ObjectKind kind) {
       return kube::resources::kServices;
     case ObjectKind::kDisruptionBudget:
       return kube::resources::kPodDisruptionBudgets;
+    case ObjectKind::kPodGroup:
+      return kube::resources::kPodGroups;
   }
   return kube::resources::kPods;
 }
@@ -58,6 +60,14 @@ kube::HttpRequest change_budget(const ExchangeContext& context, const core::Crea
         {{"minAvailable", api::min_available_of(action.least)}, {"maxUnavailable", nullptr}}}});
 }
 
+kube::HttpRequest change_pod_group(const ExchangeContext& context, const core::CreateChild& action,
+                                   const api::ObjectMeta& found) {
+  return kube::merge_patch_request(
+      resource_of(action.kind), context.ns, found.name,
+      {{"metadata", {{"resourceVersion", found.resource_version}, {"uid", found.uid}}},
+       {"spec", {{"schedulingPolicy", {{"gang", {{"minCount", action.least}}}}}}}});
+}
+
 kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& uid,
                              const std::string& resource_version) {
   return kube::delete_request(resource_of(ObjectKind::kTrainingJob), context.ns, context.job_name,
@@ -77,6 +87,8 @@ json child_of(const api::TrainingJob& job, const core::CreateChild& action) {
       return api::role_binding_of(job);
     case ObjectKind::kService:
       return api::service_of(job);
+    case ObjectKind::kPodGroup:
+      return api::pod_group_of(job, action.attempt, action.least, action.is_indivisible);
     default:
       return api::disruption_budget_of(job, action.least);
   }
@@ -142,6 +154,7 @@ struct FirstRequest {
   Result<kube::HttpRequest> operator()(const core::CreatePod& action) const {
     api::ChildOptions children = context.children;
     children.now = context.now;
+    children.pod_group = action.pod_group;
     PAWL_TRY(pod,
              api::worker_pod_of(*context.job, action.attempt, action.slot, action.n, children));
     if (is_mutant(Mutant::kB22WrongOwner)) pod["metadata"]["ownerReferences"][0]["uid"] = "0";
@@ -154,6 +167,9 @@ struct FirstRequest {
         kube::delete_request(resource_of(ObjectKind::kPod), context.ns, action.name, options);
     if (is_mutant(Mutant::kB01NoUid)) request.body.clear();
     return request;
+  }
+  Result<kube::HttpRequest> operator()(const core::DeletePodGroup& action) const {
+    return kube::get_request(resource_of(ObjectKind::kPodGroup), context.ns, action.name);
   }
   Result<kube::HttpRequest> operator()(const core::DeleteOrphan& action) const {
     return kube::get_request(resource_of(action.kind), context.ns, action.name);

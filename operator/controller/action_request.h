@@ -28,6 +28,8 @@ kube::HttpRequest patch_status(const ExchangeContext& context, const core::Patch
                                const std::string& resource_version);
 kube::HttpRequest change_budget(const ExchangeContext& context, const core::CreateChild& action,
                                 const api::ObjectMeta& found);
+kube::HttpRequest change_pod_group(const ExchangeContext& context, const core::CreateChild& action,
+                                   const api::ObjectMeta& found);
 kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& uid,
                              const std::string& resource_version);
 

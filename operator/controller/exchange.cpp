@@ -62,6 +62,9 @@ Outcome Exchange::on_answer(const Result<Reply>& answer) {
   if (const auto* action = std::get_if<core::DeleteOrphan>(&action_)) {
     return on_orphan(answer, *action);
   }
+  if (const auto* action = std::get_if<core::DeletePodGroup>(&action_)) {
+    return on_old_pod_group(answer, *action);
+  }
   if (const auto* action = std::get_if<core::DeletePod>(&action_)) {
     return on_deleted(answer, action->uid);
   }
@@ -78,9 +81,7 @@ Outcome Exchange::on_answer(const Result<Reply>& answer) {
     return Done{};
   }
   if (const auto* action = std::get_if<core::CreateChild>(&action_)) {
-    const bool is_service = action->kind == ObjectKind::kService;  // its name is part of host names
-    return on_created(answer, std::nullopt, action->kind,
-                      is_service ? context_.job_name : api::child_name(*context_.job));
+    return on_created(answer, std::nullopt, action->kind, name_of_child(*action));
   }
   if (std::get_if<core::CreateGroup>(&action_) != nullptr) {
     return on_created(answer, Kind::kGroup, ObjectKind::kWorkerGroup, context_.job_name);
@@ -173,6 +174,13 @@ bool Exchange::is_orphan_in_the_way(const api::ObjectMeta& found) const {
          core::is_orphan(found, context_.job->meta.uid);
 }
 
+std::string Exchange::name_of_child(const core::CreateChild& action) const {
+  if (action.kind == ObjectKind::kService) return context_.job_name;  // part of host names
+  if (action.kind == ObjectKind::kPodGroup)
+    return api::pod_group_name(*context_.job, action.attempt);
+  return api::child_name(*context_.job);
+}
+
 core::ObjectKind Exchange::kind_of_child() const {
   return std::get<core::CreateChild>(action_).kind;
 }
@@ -200,7 +208,10 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
         {Code::kAlreadyExists, answer->meta.name + " exists and belongs to somebody else" + whose},
         is_leftover};
   }
-  if (answer->meta.deletion_time) {
+  // A group stays until its pods have gone, and serves them until then.
+  const auto* child = std::get_if<core::CreateChild>(&action_);
+  const bool is_pod_group = child != nullptr && child->kind == ObjectKind::kPodGroup;
+  if (answer->meta.deletion_time && !is_pod_group) {
     return Failed{{Code::kConflict, answer->meta.name + " is being deleted"}};
   }
   if (std::get_if<core::CreateGroup>(&action_) != nullptr) {
@@ -211,11 +222,26 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
     return is_manageable(answer->meta, context_) ? Outcome{wrote(Kind::kPod, answer->meta)}
                                                  : restore(answer->meta);
   }
-  const auto* child = std::get_if<core::CreateChild>(&action_);
-  const bool is_other = child != nullptr && child->kind == ObjectKind::kDisruptionBudget &&
-                        answer->min_available != api::min_available_of(child->least);
-  return is_other ? send(change_budget(context_, *child, answer->meta), Stage::kChange)
-                  : Outcome{Done{}};
+  if (child == nullptr) return Done{};
+  const bool is_budget = child->kind == ObjectKind::kDisruptionBudget;
+  if (is_budget && answer->least != api::min_available_of(child->least))
+    return send(change_budget(context_, *child, answer->meta), Stage::kChange);
+  if (is_pod_group && answer->least != child->least)
+    return send(change_pod_group(context_, *child, answer->meta), Stage::kChange);
+  return Done{};
+}
+
+// The name is of an attempt that is over: nobody makes another one of it.
+Outcome Exchange::on_old_pod_group(const Result<Reply>& answer,
+                                   const core::DeletePodGroup& action) {
+  if (is_code(answer, Code::kNotFound) || is_code(answer, Code::kForbidden)) return Done{};
+  if (!answer) return Failed{answer.error()};
+  if (stage_ == Stage::kDelete) return Done{};
+  const bool is_ours = core::is_owned_by(answer->meta, context_.job->meta.uid);
+  if (!is_ours || answer->meta.deletion_time) return Done{};
+  return send(kube::delete_request(resource_of(ObjectKind::kPodGroup), context_.ns, action.name,
+                                   {.uid = answer->meta.uid}),
+              Stage::kDelete);
 }
 
 Outcome Exchange::on_deleted(const Result<Reply>& answer, const std::string& uid) {
@@ -230,7 +256,9 @@ Outcome Exchange::on_orphan(const Result<Reply>& answer, const core::DeleteOrpha
   const bool is_gone =
       is_code(answer, Code::kNotFound) || (answer && answer->meta.uid != action.uid);
   if (is_in_view && is_gone) return Done{Written{Kind::kGroup, "", action.uid}};
-  if (is_code(answer, Code::kNotFound)) return Done{};
+  // Groups that are no longer asked for are no longer ours to read; that must not keep the rest.
+  const bool may_not = action.kind == ObjectKind::kPodGroup && is_code(answer, Code::kForbidden);
+  if (is_code(answer, Code::kNotFound) || may_not) return Done{};
   if (!answer) return Failed{answer.error()};
   const api::ObjectMeta& meta = answer->meta;
   const auto label = meta.labels.find(api::kLabelJobUid);

@@ -49,6 +49,8 @@ class Exchange {
   Outcome on_created(const Result<Reply>& answer, std::optional<Kind> watched,
                      core::ObjectKind kind, const std::string& name);
   Outcome on_existing(const Result<Reply>& answer);
+  Outcome on_old_pod_group(const Result<Reply>& answer, const core::DeletePodGroup& action);
+  std::string name_of_child(const core::CreateChild& action) const;
   Outcome on_deleted(const Result<Reply>& answer, const std::string& uid);
   Outcome on_orphan(const Result<Reply>& answer, const core::DeleteOrphan& action);
   Outcome on_confirmed(const Result<Reply>& answer, const core::ConfirmGone& action);

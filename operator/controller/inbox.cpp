@@ -86,6 +86,10 @@ void Inbox::post_queue_answer(const std::string& name, Result<std::string> resul
   note([&](Mail& mail) { mail.queue_answers.insert_or_assign(name, std::move(result)); });
 }
 
+void Inbox::post_pod_groups(Result<bool> is_served) {
+  note([&](Mail& mail) { mail.serves_pod_groups = std::move(is_served); });
+}
+
 void Inbox::nudge() {
   note([](const Mail&) {});
 }

@@ -44,7 +44,8 @@ struct Change {
 struct Reply {
   api::ObjectMeta meta;
   std::optional<api::TrainingJobStatus> job_status;  // of a TrainingJob
-  std::optional<int> min_available = {};             // of a PodDisruptionBudget
+  // Of a PodDisruptionBudget its minAvailable, of a PodGroup minCount.
+  std::optional<int> least = {};
 };
 
 // The answer to one request of a plan, already read.
@@ -78,6 +79,7 @@ struct Mail {
        are_queues_listed = false;
   // To writes of their status, by name: the resourceVersion by then.
   std::map<std::string, Result<std::string>> queue_answers;
+  std::optional<Result<bool>> serves_pod_groups;  // the newest answer to that question
 };
 
 class Inbox {
@@ -98,6 +100,7 @@ class Inbox {
   void post_queue(const std::string& name, std::optional<api::TrainingQueue> queue);
   void post_queues_listed();
   void post_queue_answer(const std::string& name, Result<std::string> result);
+  void post_pod_groups(Result<bool> is_served);
   void nudge();  // wakes the owner for what is not mail
   void stop();   // wakes the owner for good
 

@@ -55,6 +55,7 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       options_(std::move(options)),
       policy_(options_.policy),
       queue_reporter_(transport, log, inbox_),
+      pod_groups_(transport, log, inbox_, options_.wants_pod_groups),
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
   if (options_.placement)
@@ -68,11 +69,12 @@ void ControllerLoop::cancel_requests() {
     for (const auto& [action, sent] : flight.sent) transport_.cancel(sent.handle);
   }
   queue_reporter_.cancel();
+  pod_groups_.cancel();
 }
 
 bool ControllerLoop::is_synced() const {
   return std::ranges::all_of(is_synced_, [](bool synced) { return synced; }) &&
-         (!placer_ || placer_->is_listed());
+         pod_groups_.is_known() && (!placer_ || placer_->is_listed());
 }
 
 SteadyPoint ControllerLoop::last_contact() const { return *std::ranges::min_element(contact_at_); }
@@ -94,8 +96,10 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
     const bool decides = placer_ && unseen_.empty();
     for (int i = 0; decides && i < kRoundsMax && decide_on_room(); ++i) consider_queued();
   }
-  if (!may_plan()) return std::nullopt;
-  std::optional<SteadyPoint> next = report_queues();
+  std::optional<SteadyPoint> next = pod_groups_.turn(clock_.steady_now());
+  if (!may_plan()) return next;
+  const auto report = report_queues();
+  if (report) next = std::min(next.value_or(SteadyPoint::max()), *report);
   const auto search = placer_ ? placer_->next_search() : std::nullopt;
   if (search) next = std::min(next.value_or(SteadyPoint::max()), steady_of(*search));
   if (!timers_.empty()) next = std::min(next.value_or(SteadyPoint::max()), timers_.begin()->first);
@@ -139,6 +143,8 @@ bool ControllerLoop::decide_on_room() {
 
 void ControllerLoop::receive(Mail& mail) {
   queue_reporter_.receive(mail);
+  pod_groups_.receive(mail, clock_.steady_now());
+  policy_.pod_groups = pod_groups_.pod_groups();
   if (placer_) placer_->receive(mail);
   for (const Change& change : mail.changes) {
     const auto key = cache_.apply(change);
@@ -281,7 +287,8 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
     if (const auto until = placer_->hold(key, seen, now)) wake_at(key, steady_of(*until));
   }
   const std::string left_out = placer_ ? Placer::left_out(*entry.job) : kPlacementOff;
-  if (placer_) seen.placed_by = Placer::placed_by(*entry.job, left_out);
+  if (placer_ || options_.wants_pod_groups)
+    seen.placed_by = Placer::placed_by(*entry.job, left_out);
   core::Seating seating;
   if (left_out.empty()) {
     seating.is_void = placer_->is_void(key, seen, now);

@@ -22,6 +22,7 @@
 #include "operator/controller/metrics.h"
 #include "operator/controller/placer.h"
 #include "operator/controller/plan_run.h"
+#include "operator/controller/pod_group_api.h"
 #include "operator/controller/queue_reporter.h"
 #include "operator/core/plan.h"
 
@@ -37,6 +38,7 @@ struct LoopOptions {
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
   bool reports_queues = true;                  // into their status
   admission::Patience patience;
+  bool wants_pod_groups = false;  // for what the scheduler places, where the cluster serves them
 };
 
 using Views = std::array<std::string, kKinds>;  // resourceVersions
@@ -126,6 +128,7 @@ class ControllerLoop {
   Cache cache_;
   std::optional<Placer> placer_;
   QueueReporter queue_reporter_;
+  PodGroupApi pod_groups_;
   std::set<JobKey> unseen_;  // that were there when it began to lead, and were not looked at since
   bool are_seats_held_ = false;  // of all jobs, so that the first decision can be made
   WriteGate gate_;

@@ -21,8 +21,10 @@ Result<Reply> read_answer(const kube::HttpRequest& request,
   if (!body.is_object() || !body.contains("metadata")) return Reply{};
   PAWL_TRY(meta, api::decode_meta(body));
   const std::string kind = body.value("kind", "");
-  const json::json_pointer least{"/spec/minAvailable"};
-  if (kind == "PodDisruptionBudget" && body.contains(least) && body.at(least).is_number_integer())
+  const json::json_pointer least{kind == "PodGroup" ? "/spec/schedulingPolicy/gang/minCount"
+                                                    : "/spec/minAvailable"};
+  const bool has_least = kind == "PodGroup" || kind == "PodDisruptionBudget";
+  if (has_least && body.contains(least) && body.at(least).is_number_integer())
     return Reply{std::move(meta), std::nullopt, body.at(least).get<int>()};
   if (kind != "TrainingJob") return Reply{std::move(meta), std::nullopt};
   PAWL_TRY(job, api::decode_training_job(body));

@@ -29,6 +29,7 @@ struct OperatorOptions {
   std::shared_ptr<const SignalTable> signals;  // null: what nodes say is not looked at
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
   admission::Patience patience;
+  bool wants_pod_groups = false;  // for what the scheduler places, where the cluster serves them
   // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
   std::optional<leader::LeaseOptions> lease;
   // Where renewals do not wait behind the requests of a thousand jobs; null: the same transport.

@@ -18,6 +18,9 @@ struct Describe {
   std::string operator()(const PatchGroup&) const { return "patch WorkerGroup"; }
   std::string operator()(const CreatePod& action) const { return "create Pod " + action.name; }
   std::string operator()(const DeletePod& action) const { return "delete Pod " + action.name; }
+  std::string operator()(const DeletePodGroup& action) const {
+    return "delete PodGroup " + action.name;
+  }
   std::string operator()(const DeleteOrphan& action) const {
     return std::string("delete orphaned ") + kind_name(action.kind) + " " + action.name;
   }
@@ -45,6 +48,8 @@ const char* kind_name(ObjectKind kind) {
       return "Service";
     case ObjectKind::kDisruptionBudget:
       return "PodDisruptionBudget";
+    case ObjectKind::kPodGroup:
+      return "PodGroup";
   }
   return "object";
 }

@@ -23,15 +23,20 @@ enum class ObjectKind {
   kRole,
   kRoleBinding,
   kDisruptionBudget,
+  kPodGroup,
   kService
 };
 const char* kind_name(ObjectKind kind);
 
-// ServiceAccount, Role, RoleBinding, PodDisruptionBudget or Service. AlreadyExists with our owner
-// UID is success; a budget that keeps another number of pods gets this one.
+// ServiceAccount, Role, RoleBinding, PodDisruptionBudget, Service or PodGroup. AlreadyExists with
+// our owner UID is success; a budget or group with another number of pods gets this one.
 struct CreateChild {
   ObjectKind kind = ObjectKind::kServiceAccount;
-  int least = 0;  // of a disruption budget, as api::disruption_budget_of() takes it
+  // Of a disruption budget, as api::disruption_budget_of() takes it; of a pod group how many pods
+  // are scheduled together.
+  int least = 0;
+  bool is_indivisible = false;  // a pod group: whoever preempts one of its pods preempts all
+  std::int64_t attempt = 0;     // of a pod group
   bool operator==(const CreateChild&) const = default;
 };
 
@@ -52,7 +57,15 @@ struct CreatePod {
   std::int64_t attempt = 0;
   int slot = 0, n = 0;
   std::string name;
+  std::string pod_group = {};  // that it belongs to; empty: none
   bool operator==(const CreatePod&) const = default;
+};
+
+// Of an attempt before. Read first; no more of it than that where it is not there, not ours, or
+// not for us to read any more.
+struct DeletePodGroup {
+  std::string name;
+  bool operator==(const DeletePodGroup&) const = default;
 };
 
 struct DeletePod {
@@ -107,8 +120,9 @@ struct DeleteOrphan {
   bool operator==(const DeleteOrphan&) const = default;
 };
 
-using Action = std::variant<ConfirmGone, ConfirmRecord, PatchStatus, CreateChild, CreateGroup,
-                            PatchGroup, CreatePod, DeletePod, DeleteOrphan, DeleteJob, EmitEvent>;
+using Action =
+    std::variant<ConfirmGone, ConfirmRecord, PatchStatus, CreateChild, CreateGroup, PatchGroup,
+                 CreatePod, DeletePod, DeletePodGroup, DeleteOrphan, DeleteJob, EmitEvent>;
 
 bool is_creation(const Action& action);  // of an object
 

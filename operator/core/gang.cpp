@@ -63,7 +63,8 @@ bool has_name_conflict(Pass& pass) {
 bool has_record(const Pass& pass) {
   if (pass.current_group == nullptr || has_begun(pass)) return pass.current_group != nullptr;
   const WorkerGroupSpec& spec = pass.current_group->spec;
-  return spec.target_members == pass.job.spec.replicas && spec.pod_hash == pod_hash(pass);
+  return spec.target_members == pass.job.spec.replicas && spec.pod_hash == pod_hash(pass) &&
+         is_in_pod_group(pass) == joins_pod_group(pass);
 }
 
 // What the workers need first, the WorkerGroup last: where it exists, the others do. The
@@ -91,6 +92,7 @@ bool ensure_record(Pass& pass) {
   if (!is_wanted) {
     if (!has_buildable_template(pass)) return false;
     const ObjectMeta& meta = pass.group->meta;
+    drop_pod_group(pass);
     pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, spec, group_spec(pass)});
   }
   return true;
@@ -232,7 +234,7 @@ void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
     if (would_others_differ) {
       leave_seat(pass, slot);
     } else if (!waits_for_seat(pass, slot)) {
-      pass.acts.push_back(CreatePod{spec.attempt, slot.slot, slot.n, slot.name});
+      create_pod(pass, spec, slot);
     }
   }
 }

@@ -46,11 +46,18 @@ bool waits_for_seats(Pass& pass);
 void keep_quota(Pass& pass);                        // for no more workers than the gang is to have
 std::set<int> placed_before(const Observed& seen);  // slots of the attempt before; staff.cpp
 inline constexpr char kWaitingForRoom[] = "WaitingForRoom", kWaitingForQuota[] = "WaitingForQuota";
-std::string placed_by(const Pass& pass);  // for status.placedBy
-bool waits_in_line(const Pass& pass);     // … and nothing of it has run since its start, or resume
+bool is_left_to_scheduler(const Pass& pass);
+bool waits_in_line(const Pass& pass);  // … and nothing of it has run since its start, or resume
 // A pod that is not scheduled where it was to go: the whole gang is placed anew, or, where it runs,
 // the pod. True if it is.
 bool leaves_seats(Pass& pass);
+// pod_group.cpp: pods that the scheduler places together. In the attempt that is to begin:
+bool joins_pod_group(const Pass& pass);
+bool is_in_pod_group(const Pass& pass);  // … as its record says
+void drop_pod_group(Pass& pass);         // of the attempt on record, which another one follows
+// After the group that it belongs to, where it does.
+void create_pod(Pass& pass, const api::WorkerGroupSpec& spec, const api::EligiblePod& place);
+std::string placed_by(const Pass& pass);  // for status.placedBy
 // late_start.cpp: true if its nodes are given back, because it did not begin on them in time.
 bool gives_up_start(Pass& pass);
 // seating.cpp: true if the gang is to be placed anew as a whole, as it cannot get a lost member

@@ -33,6 +33,8 @@ Plan plan_orphans(const Orphans& orphans) {
                                 ObjectKind::kRoleBinding, ObjectKind::kDisruptionBudget}) {
     plan.actions.push_back(DeleteOrphan{kind, api::child_name(orphans.job_name), orphans.job_uid});
   }
+  if (const std::string& name = orphans.group->spec.pod_group; !name.empty())
+    plan.actions.push_back(DeleteOrphan{ObjectKind::kPodGroup, name, orphans.job_uid});
   plan.actions.push_back(DeleteOrphan{ObjectKind::kService, orphans.job_name, orphans.job_uid});
   plan.actions.push_back(DeleteOrphan{ObjectKind::kWorkerGroup, orphans.job_name, orphans.job_uid,
                                       orphans.group->meta.uid});

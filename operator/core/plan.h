@@ -17,8 +17,13 @@
 
 namespace pawl::core {
 
+// Whether what the scheduler places is to belong to PodGroups: not asked for, asked for of a
+// cluster that does not serve them, or of one that does.
+enum class PodGroups { kOff, kMissing, kServed };
+
 struct Policy {
   api::ChildOptions children;
+  PodGroups pod_groups = PodGroups::kOff;
   int report_seconds = 10;                 // WorkerGroup.spec.reportSeconds
   std::chrono::seconds suspend_grace{30};  // for saving, before pods are deleted
   std::chrono::seconds culprit_wait{5};    // victims wait for the report that names the culprit

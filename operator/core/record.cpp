@@ -42,6 +42,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
   spec.is_in_place = is_in_place(pass);
   spec.has_successors = has_successors(pass);
+  if (joins_pod_group(pass)) spec.pod_group = pod_group_name(pass.job, spec.attempt);
   spec.pod_hash = pod_hash(pass);
   spec.report_seconds = pass.policy.report_seconds;
   spec.before = tally_of(pass.job.status);

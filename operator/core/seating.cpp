@@ -22,18 +22,6 @@ bool may_take_seats(const Pass& pass) {
   return are_others_gone && (!allowed_at || pass.now_exact >= *allowed_at);
 }
 
-// What the scheduler refuses again and again has a reason that is not seen here. It would scatter
-// a gang that has to be together, and knows nothing of quotas.
-bool is_left_to_scheduler(const Pass& pass) {
-  if (pass.seen.seating == nullptr) return true;
-  const auto& scheduling = pass.job.spec.scheduling;
-  if (scheduling && (!scheduling->queue_name.empty() || !required_level(scheduling).empty()))
-    return false;
-  const auto& moves = pass.job.status.restarts.by_cause;
-  const auto found = moves.find(cause::kUnschedulable);
-  return found != moves.end() && found->second >= pass.policy.moves_max;
-}
-
 bool has_seats(const Pass& pass) {
   const PlacementStatus& placement = pass.job.status.placement;
   const int workers = workers_of(placement);
@@ -74,11 +62,16 @@ void keep_workers(PlacementStatus& placement, int most) {
 
 }  // namespace
 
-std::string placed_by(const Pass& pass) {
-  const bool is_given_over = pass.seen.seating != nullptr && is_left_to_scheduler(pass);
-  if (!is_given_over || pass.seen.placed_by.empty()) return pass.seen.placed_by;
-  return "kube-scheduler: it has refused the nodes that Pawl had decided on " +
-         std::to_string(pass.policy.moves_max) + " times";
+// What the scheduler refuses again and again has a reason that is not seen here. It would scatter
+// a gang that has to be together, and knows nothing of quotas.
+bool is_left_to_scheduler(const Pass& pass) {
+  if (pass.seen.seating == nullptr) return true;
+  const auto& scheduling = pass.job.spec.scheduling;
+  if (scheduling && (!scheduling->queue_name.empty() || !required_level(scheduling).empty()))
+    return false;
+  const auto& moves = pass.job.status.restarts.by_cause;
+  const auto found = moves.find(cause::kUnschedulable);
+  return found != moves.end() && found->second >= pass.policy.moves_max;
 }
 
 bool waits_in_line(const Pass& pass) {

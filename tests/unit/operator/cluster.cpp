@@ -167,6 +167,7 @@ Result<kube::HttpResponse> Cluster::answer(const kube::HttpRequest& request, Fau
   const bool is_write = request.method != kube::Method::kGet;
   ++requests[summary(request)];
   writes += is_write ? 1 : 0;
+  if (auto other = other_server ? other_server(request) : std::nullopt) return *other;
   switch (what) {
     case Fault::kNone:
     case Fault::kHold:

@@ -65,6 +65,8 @@ class Cluster final : public kube::Transport {
   void commit_generation(const std::string& job, std::int64_t generation = 1);
 
   std::function<Fault(const kube::HttpRequest&)> fault;
+  // Answers what the store does not serve; nothing: the store answers.
+  std::function<std::optional<kube::HttpResponse>(const kube::HttpRequest&)> other_server;
   std::vector<kube::HttpRequest> held;
   std::function<void(nlohmann::json& status)> kept;  // what is stored of a job's status
   std::function<void()> on_log;                      // after each line of the operator's log

@@ -42,6 +42,7 @@ struct Applier {
   bool operator()(const core::CreateChild& action) const {
     world.children.insert(core::kind_name(action.kind));
     if (action.kind == core::ObjectKind::kDisruptionBudget) world.least = action.least;
+    if (action.kind == core::ObjectKind::kPodGroup) world.pod_group = action;
     return true;
   }
   bool operator()(const core::CreateGroup& action) const {
@@ -84,7 +85,14 @@ struct Applier {
     pod.meta.owners = {owner_of(world.job)};
     touch(pod.meta);
     world.pods[action.name] = pod;
+    if (!action.pod_group.empty() && !world.pod_group)
+      world.broken.push_back("a pod before its group");
+    if (!action.pod_group.empty()) world.grouped.insert(action.name);
     ++world.pods_created;
+    return true;
+  }
+  bool operator()(const core::DeletePodGroup& action) const {
+    world.dropped_groups.push_back(action.name);
     return true;
   }
   bool operator()(const core::DeletePod& action) const {

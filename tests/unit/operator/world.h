@@ -27,8 +27,11 @@ class World {
   api::TrainingJob job;
   std::optional<api::WorkerGroup> group;
   std::map<std::string, api::PodView> pods;
-  std::set<std::string> children;   // kinds
-  int least = 0;                    // pods that the disruption budget keeps
+  std::set<std::string> children;              // kinds
+  int least = 0;                               // pods that the disruption budget keeps
+  std::optional<core::CreateChild> pod_group;  // as it was asked for last
+  std::vector<std::string> dropped_groups;
+  std::set<std::string> grouped;    // pods that belong to it
   std::vector<std::string> events;  // "Reason", in the order of creation
   core::Policy policy;
   TimePoint now{std::chrono::seconds{1'800'000'000}};
