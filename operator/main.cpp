@@ -46,6 +46,9 @@ constexpr char kUsage[] =
     "  --reserve-after SECONDS  that a gang waits for room, before room is kept for it and "
     "smaller\n"
     "                          ones no longer pass it by; default: 300\n"
+    "  --flavors JSON          {\"NAME\": {\"LABEL\": \"VALUE\"}}: kinds of nodes of which a "
+    "TrainingQueue may\n"
+    "                          have quotas of their own; default: none\n"
     "  --pod-groups BOOL       true: what the cluster's scheduler places belongs to PodGroups\n"
     "                          (scheduling.k8s.io/v1beta1) where the cluster serves them; default: "
     "false\n"
@@ -58,7 +61,7 @@ constexpr char kProgramVersion[] = "0.1.0";
 
 struct Flags {
   std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, spot;
-  std::string metadata, placement, reserve_after, pod_groups = "false";
+  std::string metadata, placement, reserve_after, flavors, pod_groups = "false";
   std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
@@ -83,6 +86,7 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
                                 : name == "--metadata"          ? &flags.metadata
                                 : name == "--placement"         ? &flags.placement
                                 : name == "--reserve-after"     ? &flags.reserve_after
+                                : name == "--flavors"           ? &flags.flavors
                                 : name == "--pod-groups"        ? &flags.pod_groups
                                 : name == "--health-address"    ? &flags.health_address
                                 : name == "--log-level"         ? &flags.log_level
@@ -195,6 +199,12 @@ Result<std::optional<placement::Levels>> placement_levels(const std::string& tex
   return std::optional{std::move(*levels)};
 }
 
+Result<controller::Flavors> flavors_of(const std::string& text) {
+  auto flavors = controller::parse_flavors(text);
+  if (!flavors) return fail(Code::kInvalid, "--flavors " + flavors.error().message);
+  return flavors;
+}
+
 http::Response answer(const controller::Operator& running, const std::string& path) {
   const auto probe = [](bool is_good, const char* text) {
     return http::Response{.status = is_good ? 200 : 503, .body = std::string(text) + "\n"};
@@ -235,6 +245,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   PAWL_TRY(spot, read_spot(flags.spot));
   PAWL_TRY(levels, placement_levels(flags.placement));
   PAWL_TRY(patience, patience_of(flags.reserve_after));
+  PAWL_TRY(flavors, flavors_of(flags.flavors));
   const kube::TransportOptions calls{.user_agent = std::string("pawl-operator/") + kProgramVersion};
   PAWL_TRY(transport, kube::make_transport(config, clock, calls));
   PAWL_TRY(lease_transport, kube::make_transport(config, clock, calls));
@@ -245,6 +256,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.signals = table;
   options.placement = std::move(levels);
   options.patience = patience;
+  options.flavors = std::move(flavors);
   options.wants_pod_groups = flags.pod_groups == "true";
   options.lease_transport = lease_transport.get();
   options.children.launcher_image = flags.launcher_image;

@@ -19,6 +19,7 @@ TrainingQueueStatus read_status(Fields& fields) {
   fields.each("quotas", [&](Fields& item) {
     ResourceUse use;
     item.read("resource", use.resource);
+    item.read("flavor", use.flavor);
     item.read("used", use.used);
     item.read("borrowed", use.borrowed);
     status.quotas.push_back(std::move(use));
@@ -50,6 +51,7 @@ Result<TrainingQueue> decode_training_queue(const json& object) {
     spec.each("quotas", [&](Fields& item) {
       ResourceQuota quota;
       item.read("resource", quota.resource);
+      item.read("flavor", quota.flavor);
       item.read_quantity("nominal", quota.nominal);
       item.read_quantity("borrowingLimit", quota.borrowing_limit);
       item.read_quantity("lendingLimit", quota.lending_limit);
@@ -69,7 +71,7 @@ json encode_status(const TrainingQueueStatus& status) {
                  {"usage", status.usage},
                  {"quotas", json::array()}};
   for (const ResourceUse& use : status.quotas) {
-    json item = {{"resource", use.resource}, {"used", use.used}};
+    json item = {{"resource", use.resource}, {"flavor", use.flavor}, {"used", use.used}};
     put(item, "borrowed", use.borrowed);
     object["quotas"].push_back(std::move(item));
   }

@@ -268,8 +268,10 @@ void Schema::check_list(const json& node, const json& value, const std::string& 
       key.push_back(own.is_null() ? fallback : own);  // null is dropped, and the default comes in
     }
     if (!seen.insert(dump(key)).second) {
-      errors.push_back({item_path(path, i),
-                        "is there twice: give each item its own " + keys[0].get<std::string>()});
+      std::string names;
+      for (const json& name : keys)
+        names += (names.empty() ? "" : " and ") + name.get<std::string>();
+      errors.push_back({item_path(path, i), "is there twice: give each item its own " + names});
     }
   }
 }

@@ -14,12 +14,14 @@ struct ResourceQuota {
   std::string resource;
   // Quantities, as they were written; "": no limit.
   std::string nominal, borrowing_limit, lending_limit;
+  std::string flavor = {};  // of the nodes that it is about, as the chart names them; "": of all
   bool operator==(const ResourceQuota&) const = default;
 };
 
 struct ResourceUse {
   std::string resource;
   std::string used, borrowed;  // quantities
+  std::string flavor = {};
   bool operator==(const ResourceUse&) const = default;
 };
 

@@ -36,6 +36,9 @@ struct Gang {
   // which they failed.
   std::vector<std::string> avoided;
   std::string queue;   // "": of none
+  std::string flavor;  // of nodes that have quotas of their own; "": of none of them
+  // What a member takes of quota, where that goes by other names than in its shape.
+  std::optional<placement::Resources> charged;
   int kept_units = 0;  // members that need no quota of it: it has that
   // From an attempt before: it goes before the others of its queue, which wait for what it has.
   bool keeps_quota = false;

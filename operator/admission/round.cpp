@@ -68,7 +68,7 @@ bool is_same_wish(const Gang& one, const Gang& other) {
     return std::tie(gang.is_underway, gang.is_growth, gang.is_enough, gang.priority, gang.preempts,
                     gang.is_refused, gang.since, gang.shape, gang.ask.units,
                     gang.ask.required_depth, gang.more_units, gang.queue, gang.kept_units,
-                    gang.avoided);
+                    gang.charged, gang.avoided);
   };
   return wish(one) == wish(other);
 }
@@ -76,7 +76,7 @@ bool is_same_wish(const Gang& one, const Gang& other) {
 int charged_units(const Gang& gang, int units) { return std::max(units - gang.kept_units, 0); }
 
 placement::Resources charge_of(const Gang& gang, int units) {
-  return placement::times(gang.shape.requests, charged_units(gang, units));
+  return placement::times(gang.charged.value_or(gang.shape.requests), charged_units(gang, units));
 }
 
 placement::Resources charge_of(const Gang& gang) { return charge_of(gang, gang.ask.units); }

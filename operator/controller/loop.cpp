@@ -59,7 +59,8 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
   if (options_.placement)
-    placer_.emplace(*options_.placement, options_.patience, options_.policy.children);
+    placer_.emplace(*options_.placement, options_.patience, options_.policy.children,
+                    options_.flavors);
 }
 
 ControllerLoop::~ControllerLoop() { cancel_requests(); }

@@ -38,6 +38,7 @@ struct LoopOptions {
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
   bool reports_queues = true;                  // into their status
   admission::Patience patience;
+  Flavors flavors;                // of nodes, with quotas of their own
   bool wants_pod_groups = false;  // for what the scheduler places, where the cluster serves them
 };
 
@@ -53,8 +54,7 @@ class ControllerLoop {
   // something is posted.
   std::optional<SteadyPoint> turn();
   bool is_synced() const;
-  // When the view that was heard of least recently was heard of; views in sync get bookmarks each
-  // minute.
+  // When the view that was heard of least recently was; views in sync get bookmarks each minute.
   SteadyPoint last_contact() const;
   std::string metrics() const;
 

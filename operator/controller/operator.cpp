@@ -36,6 +36,7 @@ LoopOptions loop_options(const OperatorOptions& options) {
   loop.is_standby = options.lease.has_value();
   loop.placement = options.placement;
   loop.patience = options.patience;
+  loop.flavors = options.flavors;
   loop.wants_pod_groups = options.wants_pod_groups;
   return loop;
 }

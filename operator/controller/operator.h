@@ -29,6 +29,7 @@ struct OperatorOptions {
   std::shared_ptr<const SignalTable> signals;  // null: what nodes say is not looked at
   std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
   admission::Patience patience;
+  Flavors flavors;                // of nodes, with quotas of their own
   bool wants_pod_groups = false;  // for what the scheduler places, where the cluster serves them
   // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
   std::optional<leader::LeaseOptions> lease;

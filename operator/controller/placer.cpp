@@ -46,8 +46,12 @@ std::vector<std::string> nodes_of(const core::Observed& seen) {
 }  // namespace
 
 Placer::Placer(const placement::Levels& levels, admission::Patience patience,
-               api::ChildOptions children)
-    : levels_(levels), children_(std::move(children)), ledger_(levels.labels()), line_(patience) {}
+               api::ChildOptions children, Flavors flavors)
+    : levels_(levels),
+      children_(std::move(children)),
+      flavors_(std::move(flavors)),
+      ledger_(levels.labels()),
+      line_(patience) {}
 
 bool Placer::is_listed() const {
   return are_hosts_listed_ && are_bookings_listed_ && are_classes_listed_ && are_queues_listed_;
@@ -80,6 +84,7 @@ void Placer::receive(Mail& mail) {
     } else {
       queues_.erase(name);
     }
+    if (is_news) rename_charges(name);
   }
   are_hosts_listed_ = are_hosts_listed_ || mail.are_hosts_listed;
   are_bookings_listed_ = are_bookings_listed_ || mail.are_bookings_listed;
@@ -93,6 +98,7 @@ void Placer::learn(const api::TrainingJob& job, Held& held) const {
   if (held.generation == job.meta.generation) return;
   const auto pod = api::worker_pod_of(job, job.status.attempt, 0, 0, children_);
   held.requests = pod ? placement::requests_of(*pod) : placement::Resources{};
+  held.flavor = pod ? flavor_of(flavors_, placement::Demands::of(member_of(*pod, "spec"))) : "";
   held.priority = pod ? priority_of(job, *pod).value_or(0) : 0;
   held.generation = job.meta.generation;
 }
@@ -288,6 +294,7 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   Held& held = held_[key];
   held.queue = gang.queue;
   held.requests = gang.shape.requests;
+  held.flavor = gang.flavor;
   held.priority = gang.priority;
   held.generation = asked.generation;
   for (const api::PlacedPod& pod : pods) {

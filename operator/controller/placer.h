@@ -20,6 +20,7 @@
 
 #include "operator/admission/line.h"
 #include "operator/controller/cache.h"
+#include "operator/controller/flavors.h"
 #include "operator/controller/preemptor.h"
 #include "operator/core/plan.h"
 #include "operator/placement/levels.h"
@@ -33,7 +34,8 @@ class Placer {
     int ahead = 0;  // jobs before it in line
   };
 
-  Placer(const placement::Levels& levels, admission::Patience patience, api::ChildOptions children);
+  Placer(const placement::Levels& levels, admission::Patience patience, api::ChildOptions children,
+         Flavors flavors = {});
 
   void receive(Mail& mail);
   bool is_listed() const;
@@ -46,11 +48,9 @@ class Placer {
   static std::string defect_of(const api::TrainingJob& job, const std::string& why);
   // When to look again, whatever is seen.
   std::optional<TimePoint> hold(const JobKey& key, const core::Observed& seen, TimePoint now);
-  // Of a job that is gone, with so many pods left that are not on their way out. `is_ending`:
-  // others are.
+  // Of a job that is gone: so many pods of it are not on their way out; `is_ending`: others are.
   void release(const JobKey& key, int pods, bool is_ending);
-  // Of nodes that are written, and have no pods of it yet: one is gone, takes none of its pods any
-  // more, or has been taken by others; or others were asked for.
+  // Nodes are written, without pods yet: one takes them no more, or others were asked for.
   bool is_void(const JobKey& key, const core::Observed& seen, TimePoint now);
   // What the plan wants: nodes for the whole gang, or for pods that come into one that has begun.
   void ask(const JobKey& key, const core::Observed& seen, const core::Plan& plan, TimePoint now);
@@ -60,7 +60,7 @@ class Placer {
   std::optional<Answer> take_answer(const JobKey& key, const api::TrainingJob& job);
   // Why it got nothing the last time, for as long as it asks; null: it was not told.
   const core::Seating* last_refusal(const JobKey& key) const;
-  // What is used of each queue; as long as the number of changes is the same so are they.
+  // What is used of each queue: the same as long as the number of changes is.
   std::map<std::string, api::TrainingQueueStatus> queue_statuses() const;
   std::uint64_t queue_changes() const { return quotas_.changes() + line_.changes(); }
   // Whether it has to leave its nodes for another job, or some of them.
@@ -76,6 +76,7 @@ class Placer {
     // What each pod takes, of this generation of the job.
     std::int64_t generation = -1;
     placement::Resources requests;
+    std::string flavor;
     std::int64_t priority = 0;
     // Slots whose workers need quota, of this attempt: a lost one needs none anew.
     std::int64_t charged_attempt = -1;
@@ -115,7 +116,9 @@ class Placer {
   bool preempts(const api::TrainingJob& job, const nlohmann::json& pod) const;
   Result<std::int64_t> priority_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
   Result<int> required_depth(const api::TrainingJob& job) const;
-  Status check_queue(const api::TrainingJob& job) const;
+  Status check_queue(const admission::Gang& gang) const;
+  void rename_charges(const std::string& queue);
+  placement::Resources charged_each(const Held& held) const;
   void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
   std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
   Answer refusal(const admission::Verdict& verdict, const Asked& asked, TimePoint now);
@@ -128,6 +131,7 @@ class Placer {
 
   const placement::Levels levels_;
   const api::ChildOptions children_;
+  const Flavors flavors_;
   placement::Ledger ledger_;
   admission::Quotas quotas_;
   admission::Line line_;
@@ -137,8 +141,8 @@ class Placer {
   std::vector<JobKey> answered_;  // outside of decide()
   std::map<std::string, PriorityClass> classes_;
   std::map<std::string, api::TrainingQueue> queues_;
-  bool are_hosts_listed_ = false, are_bookings_listed_ = false, are_classes_listed_ = false,
-       are_queues_listed_ = false;
+  bool are_hosts_listed_ = false, are_bookings_listed_ = false;
+  bool are_classes_listed_ = false, are_queues_listed_ = false;
   bool is_freed_ = false, has_new_rules_ = false;  // classes, or queues
   bool is_restored_ = false;                       // for whom others leave already
 };

@@ -70,7 +70,7 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
   core::SpareSeats spare = core::spare_seats(seen, policy, now);
   for (const core::HeldSeat& seat : spare.pods)
     occupant.spare.push_back({ledger_key(key, seat.pod), seat.node});
-  if (!occupant.spare.empty()) occupant.each = held.requests;
+  if (!occupant.spare.empty()) occupant.each = charged_each(held);
   occupant.is_shrinking = spare.are_given_up;
   if (status.checkpoint && status.checkpoint->time) occupant.saved_at = *status.checkpoint->time;
   preemptor_.note(id_of(key), occupant);

@@ -37,16 +37,53 @@ std::optional<TimePoint> Placer::charge(const JobKey& key, const core::Observed&
 }
 
 void Placer::charge(const JobKey& key, const Held& held) {
-  const bool is_freed =
-      quotas_.charge(id_of(key), held.queue, placement::times(held.requests, held.charged_workers));
+  const bool is_freed = quotas_.charge(id_of(key), held.queue,
+                                       placement::times(charged_each(held), held.charged_workers));
   is_freed_ = is_freed_ || is_freed;
 }
 
-Status Placer::check_queue(const api::TrainingJob& job) const {
-  const std::string name = queue_name(job);
-  if (name.empty() || queues_.contains(name)) return {};
-  return fail(Code::kInvalid, "spec.scheduling.queueName: there is no TrainingQueue \"" + name +
-                                  "\": create it, or suspend the job and name another one");
+placement::Resources Placer::charged_each(const Held& held) const {
+  return charged_as(held.requests, held.flavor, quotas_.find(held.queue));
+}
+
+// It may list other flavors by now: what its jobs have, and what those in line want, is counted by
+// the names that it has, at once. What is charged may be in no view yet.
+void Placer::rename_charges(const std::string& queue) {
+  const admission::Queue* limits = quotas_.find(queue);
+  for (const auto& [key, held] : held_) {
+    if (held.queue != queue || held.flavor.empty()) continue;
+    placement::Resources charged = plain_names(quotas_.charged(id_of(key)));
+    quotas_.charge(id_of(key), queue, charged_as(charged, held.flavor, limits));
+    preemptor_.note_each(id_of(key), charged_each(held));
+  }
+  for (auto& [key, asked] : asked_) {
+    const admission::Gang* waiting = line_.find(id_of(key));
+    if (waiting == nullptr || waiting->queue != queue) continue;
+    admission::Gang gang = *waiting;
+    if (!gang.flavor.empty()) gang.charged = charged_as(gang.shape.requests, gang.flavor, limits);
+    const Status may = gang.is_underway ? Status{} : check_queue(gang);
+    if (may) {
+      line_.join(std::move(gang));
+      continue;
+    }
+    line_.leave(gang.id);
+    asked.answer = Answer{{.defect = may.error().message}};
+    answered_.push_back(key);
+  }
+  preemptor_.want();
+}
+
+Status Placer::check_queue(const admission::Gang& gang) const {
+  if (gang.queue.empty()) return {};
+  const std::string field = "spec.scheduling.queueName: ";
+  const auto queue = queues_.find(gang.queue);
+  if (queue == queues_.end())
+    return fail(Code::kInvalid, field + "there is no TrainingQueue \"" + gang.queue +
+                                    "\": create it, or suspend the job and name another one");
+  const std::string lacking =
+      flavor_lacking(gang.shape.requests, gang.flavor, queue->second, flavors_);
+  if (lacking.empty()) return {};
+  return fail(Code::kInvalid, field + "TrainingQueue \"" + gang.queue + "\" " + lacking);
 }
 
 std::map<std::string, api::TrainingQueueStatus> Placer::queue_statuses() const {

@@ -53,6 +53,12 @@ void Preemptor::note(const std::string& id, const std::optional<Occupant>& occup
   if (is_news) want();
 }
 
+void Preemptor::note_each(const std::string& id, placement::Resources each) {
+  const auto known = occupants_.find(id);
+  if (known != occupants_.end() && !known->second.spare.empty())
+    known->second.each = std::move(each);
+}
+
 // It is in its view, or cannot be carried out as it is.
 void Preemptor::note_order(const std::string& id, const Occupant& occupant) {
   const auto order = orders_.find(id);

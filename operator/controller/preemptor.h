@@ -42,7 +42,8 @@ class Preemptor {
  public:
   // By the job's id; nothing: it has no nodes any more.
   void note(const std::string& id, const std::optional<Occupant>& occupant);
-  void want() { is_wanted_ = has_news_ = true; }  // something has changed
+  void note_each(const std::string& id, placement::Resources each);  // by other names, that part
+  void want() { is_wanted_ = has_news_ = true; }                     // something has changed
   // Who has to leave from now on, by their ids.
   std::vector<std::string> search(const admission::Stock& stock, admission::Line& line,
                                   TimePoint now);

@@ -4,6 +4,7 @@
 
 #include "common/api/contract.h"
 #include "common/api/json_fields.h"
+#include "operator/controller/flavors.h"
 
 namespace pawl::controller {
 namespace {
@@ -30,7 +31,7 @@ admission::Queue limits_of(const api::TrainingQueue& queue) {
                           .reclaim = queue.reclaim,
                           .protected_for = std::chrono::seconds{queue.min_runtime_seconds}};
   for (const api::ResourceQuota& item : queue.quotas) {
-    admission::Quota& quota = limits.quotas[item.resource];
+    admission::Quota& quota = limits.quotas[quota_name(item)];
     quota.nominal = quantity_of(item.resource, item.nominal);
     if (!item.borrowing_limit.empty())
       quota.borrowing_max = quantity_of(item.resource, item.borrowing_limit);
@@ -49,20 +50,21 @@ api::TrainingQueueStatus status_of(const api::TrainingQueue& queue, const admiss
                                   .share_percent = quotas.share_percent(name)};
   for (const api::ResourceQuota& item : queue.quotas) {
     const std::string& resource = item.resource;
-    const std::int64_t used = quotas.used(name, resource);
+    const std::int64_t used = quotas.used(name, quota_name(item));
     const std::int64_t nominal = quantity_of(resource, item.nominal);
     const std::string text = quantity_text(resource, used);
-    api::ResourceUse use{.resource = resource, .used = text};
+    api::ResourceUse use{.resource = resource, .used = text, .flavor = item.flavor};
     if (used > nominal) use.borrowed = quantity_text(resource, used - nominal);
     status.quotas.push_back(std::move(use));
-    status.usage += (status.usage.empty() ? "" : ", ") + resource + " " + text + "/" +
+    status.usage += (status.usage.empty() ? "" : ", ") + quota_name(item) + " " + text + "/" +
                     quantity_text(resource, nominal);
   }
   status.usage = api::clip_front(status.usage, api::kMessageBytesMax);
   return status;
 }
 
-std::string quantity_text(const std::string& resource, std::int64_t quantity) {
+std::string quantity_text(const std::string& name, std::int64_t quantity) {
+  const std::string resource = name.substr(0, name.find('@'));
   if (resource == placement::kCpu) {
     return quantity % 1'000 == 0 ? std::to_string(quantity / 1'000)
                                  : std::to_string(quantity) + "m";

@@ -16,6 +16,7 @@ admission::Queue limits_of(const api::TrainingQueue& queue);
 api::TrainingQueueStatus status_of(const api::TrainingQueue& queue, const admission::Quotas& quotas,
                                    int pending);
 // As a user would write it: thousandths of processors, and bytes in the largest unit without rest.
-std::string quantity_text(const std::string& resource, std::int64_t quantity);
+// `name`: of the resource, or as quota_name() has it.
+std::string quantity_text(const std::string& name, std::int64_t quantity);
 
 }  // namespace pawl::controller

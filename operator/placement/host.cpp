@@ -123,6 +123,17 @@ bool Demands::matches(const Term& term, const Host& host) {
   return std::ranges::all_of(term.labels, has_label) && std::ranges::all_of(term.fields, has_field);
 }
 
+bool Demands::has_label(const std::string& key, const std::string& value) const {
+  const auto found = selector_.find(key);
+  if (found != selector_.end()) return found->second == value;
+  const auto is_it = [&](const Requirement& one) {
+    return one.key == key && one.op == "In" && one.values == std::vector<std::string>{value};
+  };
+  return !terms_.empty() && std::ranges::all_of(terms_, [&](const Term& term) {
+    return std::ranges::any_of(term.labels, is_it);
+  });
+}
+
 bool Demands::tolerates(const Toleration& one, const Taint& taint) {
   if (!one.effect.empty() && one.effect != taint.effect) return false;
   if (one.key.empty()) return one.op == kExists;

@@ -35,6 +35,8 @@ class Demands {
   static Demands of(const nlohmann::json& pod_spec);
   // Not on one that is not ready, whatever the pod tolerates.
   bool allow(const Host& host) const;
+  // It goes on no other nodes than those with this label.
+  bool has_label(const std::string& key, const std::string& value) const;
   auto operator<=>(const Demands&) const = default;
 
  private:

@@ -129,9 +129,9 @@ json full_training_queue() {
     "spec": {"weight": 2, "order": "FIFO", "minRuntimeSeconds": 60,
       "preemption": {"withinQueue": "Never", "reclaim": "LowerPriority"}, "quotas": [
       {"resource": "nvidia.com/gpu", "nominal": 64, "borrowingLimit": 8, "lendingLimit": "16"},
-      {"resource": "cpu", "nominal": "1500m"}]},
+      {"resource": "nvidia.com/gpu", "flavor": "h100", "nominal": 8}, {"resource": "cpu", "nominal": "1500m"}]},
     "status": {"observedGeneration": 1, "usage": "nvidia.com/gpu 8/64, cpu 0/1500m", "running": 1, "pending": 2, "sharePercent": 12,
-      "quotas": [{"resource": "nvidia.com/gpu", "used": "8", "borrowed": "0"}]}})");
+      "quotas": [{"resource": "nvidia.com/gpu", "used": "8", "borrowed": "0"}, {"resource": "nvidia.com/gpu", "flavor": "h100", "used": "8"}]}})");
 }
 
 }  // namespace pawl::conformance

@@ -93,6 +93,12 @@ void Cluster::set_machine(const std::string& name, int gpus, const std::string& 
   inbox_->post_host(name, machines_[name]);
 }
 
+void Cluster::edit_machine(const std::string& name,
+                           const std::function<void(placement::Host&)>& edit) {
+  edit(machines_[name]);
+  inbox_->post_host(name, machines_[name]);
+}
+
 void Cluster::set_class(const std::string& name, std::int64_t value, bool preempts) {
   classes_[name] = {.value = value, .preempts = preempts};
   inbox_->post_class(name, classes_[name]);

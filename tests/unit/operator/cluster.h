@@ -50,6 +50,7 @@ class Cluster final : public kube::Transport {
   // With options.placement: the machines, PriorityClasses, and queues with a quota of GPUs. Each
   // change is seen with the next step.
   void set_machine(const std::string& name, int gpus, const std::string& rack = "");
+  void edit_machine(const std::string& name, const std::function<void(placement::Host&)>& edit);
   void set_class(const std::string& name, std::int64_t value, bool preempts = true);
   void set_queue(const std::string& name, int gpus, bool is_fifo = false);
   void edit_queue(const std::string& name, const std::function<void(api::TrainingQueue&)>& edit);
