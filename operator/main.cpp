@@ -49,7 +49,7 @@ constexpr char kUsage[] =
     "  --flavors JSON          {\"NAME\": {\"LABEL\": \"VALUE\"}}: kinds of nodes of which a "
     "TrainingQueue may\n"
     "                          have quotas of their own; default: none\n"
-    "  --pod-groups BOOL       true: what the cluster's scheduler places belongs to PodGroups\n"
+    "  --pod-groups BOOL       true: what the cluster's scheduler places begins in PodGroups\n"
     "                          (scheduling.k8s.io/v1beta1) where the cluster serves them; default: "
     "false\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"

@@ -36,11 +36,11 @@ def waits(job, reason="WaitingForRoom"):
 
 
 @contextlib.contextmanager
-def placing():
-    """Pawl decides on the nodes, of which each has some slots."""
+def upgraded(*options):
+    """The chart with these options, and two nodes with some slots each."""
     nodes = sorted(node["metadata"]["name"] for node in get("nodes")["items"])
     assert len(nodes) == 2, nodes
-    install.helm("upgrade", "--set", "placement.enabled=true", "--set", "placement.levels={rack=e2e.pawl.dev/rack}")
+    install.helm("upgrade", *options)
     try:
         for node in nodes:
             set_slots(node, SLOTS)
@@ -49,6 +49,11 @@ def placing():
         for node in nodes:
             set_slots(node, 0)
         install.helm("upgrade")
+
+
+def placing():
+    """Pawl decides on the nodes."""
+    return upgraded("--set", "placement.enabled=true", "--set", "placement.levels={rack=e2e.pawl.dev/rack}")
 
 
 def test_gangs_get_all_their_nodes_or_none(namespace):

@@ -1,27 +1,15 @@
 """kube-scheduler places gangs as a whole (placement.podGroups), on a control plane that serves PodGroups: run.py --newest."""
 
-import contextlib
-
 from lib import install, jobs, running
 from lib.kube import Job, get, kubectl, until
-from scenarios.placement import SLOTS, set_slots, start
+from scenarios.placement import start, upgraded
 
 ALONE = True  # the operator makes PodGroups for everybody
 
 
-@contextlib.contextmanager
 def grouping(*options):
-    """Gangs that the scheduler places belong to PodGroups; each node has some slots."""
-    nodes = sorted(node["metadata"]["name"] for node in get("nodes")["items"])
-    install.helm("upgrade", "--set", "placement.podGroups=true", *options)
-    try:
-        for node in nodes:
-            set_slots(node, SLOTS)
-        yield nodes
-    finally:
-        for node in nodes:
-            set_slots(node, 0)
-        install.helm("upgrade")
+    """Gangs that the scheduler places begin in PodGroups."""
+    return upgraded("--set", "placement.podGroups=true", *options)
 
 
 def bound(job):

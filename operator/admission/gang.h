@@ -35,8 +35,7 @@ struct Gang {
   // Machines that count only where nothing else holds it, and it cannot do without, in the order in
   // which they failed.
   std::vector<std::string> avoided;
-  std::string queue;   // "": of none
-  std::string flavor;  // of nodes that have quotas of their own; "": of none of them
+  std::string queue;  // "": of none
   // What a member takes of quota, where that goes by other names than in its shape.
   std::optional<placement::Resources> charged;
   int kept_units = 0;  // members that need no quota of it: it has that

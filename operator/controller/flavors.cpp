@@ -1,7 +1,6 @@
 #include "operator/controller/flavors.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "common/base/json.h"
 

@@ -294,7 +294,7 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   Held& held = held_[key];
   held.queue = gang.queue;
   held.requests = gang.shape.requests;
-  held.flavor = gang.flavor;
+  held.flavor = flavor_of(flavors_, gang.shape.demands);
   held.priority = gang.priority;
   held.generation = asked.generation;
   for (const api::PlacedPod& pod : pods) {

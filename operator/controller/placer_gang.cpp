@@ -116,9 +116,8 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
       .shape = {placement::requests_of(pod), placement::Demands::of(member_of(pod, "spec"))},
       .ask = {.units = job.spec.replicas, .required_depth = depth.value_or(0)},
       .queue = queue_name(job)};
-  gang.flavor = flavor_of(flavors_, gang.shape.demands);
-  if (!gang.flavor.empty())
-    gang.charged = charged_as(gang.shape.requests, gang.flavor, quotas_.find(gang.queue));
+  gang.charged = charged_as(gang.shape.requests, flavor_of(flavors_, gang.shape.demands),
+                            quotas_.find(gang.queue));
   if (!is_underway) PAWL_TRY_VOID(check_queue(gang));
   for (const api::ExcludedNode& node : job.status.excluded_nodes) {
     const bool is_over = node.until && node.cause != api::kCauseInterrupted && now >= *node.until;

@@ -60,7 +60,8 @@ void Placer::rename_charges(const std::string& queue) {
     const admission::Gang* waiting = line_.find(id_of(key));
     if (waiting == nullptr || waiting->queue != queue) continue;
     admission::Gang gang = *waiting;
-    if (!gang.flavor.empty()) gang.charged = charged_as(gang.shape.requests, gang.flavor, limits);
+    const std::string flavor = flavor_of(flavors_, gang.shape.demands);
+    gang.charged = charged_as(gang.shape.requests, flavor, limits);
     const Status may = gang.is_underway ? Status{} : check_queue(gang);
     if (may) {
       line_.join(std::move(gang));
@@ -80,8 +81,8 @@ Status Placer::check_queue(const admission::Gang& gang) const {
   if (queue == queues_.end())
     return fail(Code::kInvalid, field + "there is no TrainingQueue \"" + gang.queue +
                                     "\": create it, or suspend the job and name another one");
-  const std::string lacking =
-      flavor_lacking(gang.shape.requests, gang.flavor, queue->second, flavors_);
+  const std::string lacking = flavor_lacking(
+      gang.shape.requests, flavor_of(flavors_, gang.shape.demands), queue->second, flavors_);
   if (lacking.empty()) return {};
   return fail(Code::kInvalid, field + "TrainingQueue \"" + gang.queue + "\" " + lacking);
 }

@@ -61,8 +61,8 @@ struct CreatePod {
   bool operator==(const CreatePod&) const = default;
 };
 
-// Of an attempt before. Read first; no more of it than that where it is not there, not ours, or
-// not for us to read any more.
+// That of an attempt before. It is read first, and left alone where it is not ours; that it is gone
+// already, or that we may not look for it any more, is success.
 struct DeletePodGroup {
   std::string name;
   bool operator==(const DeletePodGroup&) const = default;
