@@ -15,6 +15,7 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
   fields.read("stabilizationSeconds", spec.stabilization_seconds);
   fields.read("shortageSeconds", spec.shortage_seconds);
   fields.read("targetMembers", spec.target_members);
+  fields.read("spares", spec.spares);
   fields.each("pods", [&](Fields& item) {
     EligiblePod pod;
     item.read("slot", pod.slot);
@@ -122,6 +123,7 @@ json encode_spec(const WorkerGroupSpec& spec) {
                  {"stabilizationSeconds", spec.stabilization_seconds},
                  {"shortageSeconds", spec.shortage_seconds},
                  {"targetMembers", spec.target_members},
+                 {"spares", spec.spares},
                  {"pods", std::move(pods)},
                  {"checkpointNow", spec.checkpoint_now},
                  {"stopping", spec.is_stopping},

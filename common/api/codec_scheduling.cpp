@@ -11,6 +11,7 @@ Scheduling read_scheduling(Fields& fields) {
   Scheduling scheduling;
   fields.read("queueName", scheduling.queue_name);
   fields.read("priorityClassName", scheduling.priority_class_name);
+  fields.read("spares", scheduling.spares);
   fields.read("startTimeoutSeconds", scheduling.start_timeout_seconds);
   fields.each("topology", [&](Fields& item) {
     TopologyTerm term;
@@ -29,6 +30,7 @@ json write_scheduling(const Scheduling& scheduling) {
   json object = json::object();
   put(object, "queueName", scheduling.queue_name);
   put(object, "priorityClassName", scheduling.priority_class_name);
+  if (scheduling.spares > 0) object["spares"] = scheduling.spares;
   put(object, "startTimeoutSeconds", scheduling.start_timeout_seconds);
   for (const TopologyTerm& term : scheduling.topology) {
     const bool is_required = term.mode == TopologyMode::kRequired;

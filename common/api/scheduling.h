@@ -21,6 +21,7 @@ struct Scheduling {
   std::string queue_name;              // "": none
   std::string priority_class_name;     // "": the one that the template names
   std::vector<TopologyTerm> topology;  // one of each mode at most
+  int spares = 0;  // workers beside spec.replicas, in wait for a lost one's place
   // For the gang to form once a pod of it is bound; after that others get its nodes. None: for
   // ever.
   std::optional<std::int64_t> start_timeout_seconds = {};

@@ -175,6 +175,22 @@ void check_elastic(const json& job, Errors& errors) {
             errors);
 }
 
+void check_spares(const json& job, Errors& errors) {
+  constexpr std::int64_t kPodsMax = 2048;  // of a record
+  const std::int64_t spares = integer_at(job, {"spec", "scheduling", "spares"});
+  if (spares <= 0) return;
+  refuse_if(text_at_path(job, {"spec", "failurePolicy", "strategy"}, "InPlace") != "InPlace",
+            "spec.scheduling.spares",
+            "spec.scheduling.spares needs spec.failurePolicy.strategy InPlace: set that, or remove "
+            "spares",
+            errors);
+  const std::int64_t replicas = or_default(at(job, {"spec", "replicas"}), 1).get<std::int64_t>();
+  refuse_if(replicas + spares > kPodsMax, "spec.scheduling.spares",
+            "spec.replicas and spec.scheduling.spares together must be at most 2048: lower one of "
+            "them",
+            errors);
+}
+
 void check_capacity(const json& job, Errors& errors) {
   const std::int64_t least = integer_at(job, {"spec", "capacity", "onDemandMin"});
   const std::int64_t replicas = or_default(at(job, {"spec", "replicas"}), 1).get<std::int64_t>();
@@ -221,6 +237,7 @@ Errors validate_training_job(const json& object) {
   check_reserved(object, errors);
   check_rules(object, errors);
   check_elastic(object, errors);
+  check_spares(object, errors);
   check_capacity(object, errors);
   check_parameter_servers(object, errors);
   check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,

@@ -27,6 +27,7 @@ struct WorkerGroupSpec {
   // Pods in slots from target_members on leave as soon as the gang goes on without them. With fewer
   // than min_members it waits; 0: target_members.
   int min_members = 0, target_members = 0;
+  int spares = 0;  // of target_members: as many wait until one of the others is lost
   int stabilization_seconds = 10;  // for each other, of members that come in one by one
   // Then the first generation begins with min_members or more; 0: it waits for all.
   int shortage_seconds = 0;
@@ -44,6 +45,10 @@ struct WorkerGroupSpec {
   bool operator==(const WorkerGroupSpec&) const = default;
 };
 
+// Those who train at one time; of all its pods any may.
+inline int most_members(const WorkerGroupSpec& spec) { return spec.target_members - spec.spares; }
+
+// It may go on without one of its pods.
 inline bool may_be_smaller(const WorkerGroupSpec& spec) {
   return spec.min_members > 0 && spec.min_members < spec.target_members;
 }

@@ -104,8 +104,9 @@ std::vector<PeerId> Gang::full_gang() const {
     if (pod != nullptr && pod->slot == joiner.join.slot && roster_.is_wanted(joiner) && !is_going)
       by_slot[pod->slot] = peer;
   }
-  const bool is_enough = by_slot.size() == target || may_begin_with(by_slot.size());
+  const bool is_enough = by_slot.size() == target || may_begin_with(by_slot);
   if (!is_enough || !ctx_.is_leader()) return {};
+  keep_first(by_slot);
   std::vector<PeerId> gang;
   for (const auto& [slot, peer] : by_slot) gang.push_back(peer);
   return gang;

@@ -4,6 +4,7 @@
 // so a lost or conflicting write is simply decided again. Pure; owned by Membership.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -91,7 +92,7 @@ class Gang {
   bool is_enough() const;
   bool is_too_small() const;
   bool may_go_on() const;
-  bool may_begin_with(std::size_t members) const;
+  bool may_begin_with(const std::map<int, PeerId>& by_slot) const;
   bool has_had_its_time(const Joiner& joiner) const;
   bool is_unproven(const Joiner& joiner) const;
   void leave_out();
@@ -99,6 +100,15 @@ class Gang {
   void tell_silence(Joiner& joiner, const std::string& why, const char* cause = api::kCauseUnknown);
   bool tell_strayed();
   void choose_newcomers(std::vector<PeerId>& found, std::size_t missing) const;
+
+  // gang_spares.cpp
+  bool is_going(const Joiner& joiner) const;
+  std::size_t staying_members() const;
+  bool has_surplus() const;
+  bool has_enough_without_spares(const std::map<int, PeerId>& by_slot) const;
+  void keep_first(std::map<int, PeerId>& by_slot) const;
+  void choose_spares(std::vector<PeerId>& found, std::size_t missing) const;
+  void drop_surplus();
 
   // gang_reform.cpp
   void on_process_lost(Joiner& joiner, const api::Failure& failure);

@@ -37,8 +37,10 @@ bool Gang::may_go_on() const {
 
 // The first generation, after a time without those that cannot be had: soon without those that have
 // no pod, where none is made any more.
-bool Gang::may_begin_with(std::size_t members) const {
+bool Gang::may_begin_with(const std::map<int, PeerId>& by_slot) const {
   const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  const std::size_t members = by_slot.size();
+  if (has_enough_without_spares(by_slot)) return true;
   const std::chrono::seconds wait{spec.shortage_seconds};
   if (!roster_.is_elastic() || wait.count() == 0 || members < roster_.least_members()) return false;
   const auto pods = std::ranges::count_if(spec.pods, [&](const api::EligiblePod& pod) {
@@ -130,6 +132,7 @@ void Gang::choose_newcomers(std::vector<PeerId>& found, std::size_t missing) con
   if (roster_.is_elastic() && !roster_.is_short())
     std::erase_if(found,
                   [this](PeerId peer) { return flaps_.is_held_back(roster_.joiners.at(peer)); });
+  if (ctx_.record->spec.spares > 0) choose_spares(found, missing);
   if (found.size() >= missing) return;
   const std::chrono::seconds wait{ctx_.record->spec.stabilization_seconds};
   const bool has_waited = std::ranges::any_of(found, [&](PeerId peer) {

@@ -181,6 +181,7 @@ void Gang::settle_places() {
     drop_unwanted();
     fill_places();
     add_newcomers();
+    drop_surplus();
     if (ctx_.record->spec.is_stopping || roster_.has_to_end()) {
       close_places();  // all go together, and save
     } else {

@@ -35,11 +35,13 @@ void Gang::reform_for_size() {
     if (joiner.is_leaving)
       return begin_reform(joiner.join.pod + " was told to terminate", Change::kWorkerLeft);
     if (!roster_.is_wanted(joiner) && !roster_.is_short()) {
-      return begin_reform(
-          "the gang is to have " + std::to_string(ctx_.record->spec.target_members) + " members",
-          Change::kResized);
+      return begin_reform("the gang is to have " +
+                              std::to_string(api::most_members(ctx_.record->spec)) + " members",
+                          Change::kResized);
     }
   }
+  if (has_surplus())
+    return begin_reform("the gang has more members than it is to have", Change::kResized);
   const std::size_t count = newcomers().size();
   if (count > 0)
     begin_reform(std::to_string(count) + " members more are prepared", Change::kResized);
@@ -52,6 +54,7 @@ std::vector<PeerId> Gang::newcomers() const {
   std::size_t wanted = 0;
   for (const PeerId peer : roster_.members)
     wanted += roster_.is_wanted(roster_.joiners.at(peer)) ? 1 : 0;
+  if (ctx_.record->spec.spares > 0) wanted = staying_members();
   for (const auto& [peer, joiner] : roster_.joiners) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
     const bool is_eligible =
@@ -61,7 +64,7 @@ std::vector<PeerId> Gang::newcomers() const {
     if (joiner.member_rank >= 0 || !is_eligible || !is_prepared) continue;
     if (!roster_.has_place(joiner.join.slot)) found.push_back(peer);
   }
-  const auto target = static_cast<std::size_t>(ctx_.record->spec.target_members);
+  const auto target = static_cast<std::size_t>(api::most_members(ctx_.record->spec));
   choose_newcomers(found, target - std::min(target, wanted));
   return found;
 }

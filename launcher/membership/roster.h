@@ -64,6 +64,7 @@ class Roster {
   // The lowest that holds the state of `start`; -1: none.
   int source_rank(const NextStart& start) const;
   std::vector<PeerId> dropped() const;
+  bool may_hold(const Joiner& joiner) const;
   // `with_unwanted`: members that are to go with the next change count, too.
   bool is_held_by_others(const Joiner& leaving, bool with_unwanted) const;
 

@@ -38,17 +38,20 @@ int Roster::source_rank(const NextStart& start) const {
 // Left out before, when another one held what they hold, who was lost since.
 std::vector<PeerId> Roster::dropped() const {
   std::vector<PeerId> found;
-  const auto& listed = ctx_.record->status.members;
-  const auto& base = ctx_.record->status.base_members;
   for (const auto& [peer, joiner] : joiners) {
     const bool is_there = joiner.member_rank < 0 && !joiner.is_lost && !joiner.is_released &&
                           !joiner.is_parted && ctx_.find_pod(joiner.join.self.uid) != nullptr;
-    const bool may_hold =
-        std::ranges::find(listed, joiner.join.self, &api::Member::ref) != listed.end() ||
-        std::ranges::find(base, joiner.join.self) != base.end();
-    if (is_there && may_hold && !has_place(joiner.join.slot)) found.push_back(peer);
+    if (is_there && may_hold(joiner) && !has_place(joiner.join.slot)) found.push_back(peer);
   }
   return found;
+}
+
+// The state of the newest generation, or of the one before it.
+bool Roster::may_hold(const Joiner& joiner) const {
+  const auto& listed = ctx_.record->status.members;
+  const auto& base = ctx_.record->status.base_members;
+  return std::ranges::find(listed, joiner.join.self, &api::Member::ref) != listed.end() ||
+         std::ranges::find(base, joiner.join.self) != base.end();
 }
 
 bool Roster::is_held_by_others(const Joiner& leaving, bool with_unwanted) const {

@@ -189,7 +189,7 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
-           .is_elastic = plan.members_least < job.spec.replicas,
+           .is_elastic = plan.members_least < plan.pods_wanted,
            .refusal = std::move(asked.refusal)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
@@ -198,7 +198,7 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
     want_all(plan, kept, *gang);
   } else if (gang) {
     const int lacking = static_cast<int>(plan.seats_wanted.size());
-    gang->is_enough = job.spec.replicas - lacking >= plan.members_least;
+    gang->is_enough = plan.pods_wanted - lacking >= plan.members_least;
     want_more(seen, asked, charged, *gang);
   }
   if (gang) {

@@ -138,6 +138,7 @@ struct Plan {
   std::vector<api::PlacedPod> seats_wanted = {};
   // With how many workers it does, where no more can be had now, and ever.
   int seats_least = 0, members_least = 0;
+  int pods_wanted = 0;  // with its spares
 };
 
 }  // namespace pawl::core

@@ -63,8 +63,8 @@ bool has_name_conflict(Pass& pass) {
 bool has_record(const Pass& pass) {
   if (pass.current_group == nullptr || has_begun(pass)) return pass.current_group != nullptr;
   const WorkerGroupSpec& spec = pass.current_group->spec;
-  return spec.target_members == pass.job.spec.replicas && spec.pod_hash == pod_hash(pass) &&
-         is_in_pod_group(pass) == joins_pod_group(pass);
+  return most_members(spec) == pass.job.spec.replicas && spec.spares == spares_of(pass) &&
+         spec.pod_hash == pod_hash(pass) && is_in_pod_group(pass) == joins_pod_group(pass);
 }
 
 // What the workers need first, the WorkerGroup last: where it exists, the others do. The
@@ -118,8 +118,11 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
     if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
     // A gang that runs lets in those that are there, and one that may begin smaller does not wait
-    // for a pod that has no node, nor for long for one that was refused.
+    // for a pod that has no node, nor for long for one that was refused. Spares keep it from
+    // nothing.
     const auto is_short = [&] {
+      const bool is_spare = slot.slot >= most_members(spec);
+      if (is_spare) return is_refused || lacks_seat(pass, slot);
       return filled.shortage_seconds > 0 &&
              (lacks_seat(pass, slot) || (is_refused && has_settled(pass)));
     };
@@ -135,7 +138,18 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
 }
 
 std::string ready_text(const Pass& pass) {
-  return std::to_string(pass.pods.ready) + "/" + std::to_string(pass.size());
+  return std::to_string(pass.pods.ready) + "/" + std::to_string(pass.gang_size());
+}
+
+// Those that have started, and wait.
+std::string spares_text(const Pass& pass) {
+  if (pass.size() == pass.gang_size()) return "";
+  const auto waiting = std::ranges::count_if(pass.pods.current, [&](const Worker& worker) {
+    const PodView& pod = *worker.pod;
+    return is_staying(pod) && pod.phase == PodPhase::kRunning && !pass.is_member(pod.meta.uid);
+  });
+  return "; " + std::to_string(waiting) + " of " + std::to_string(pass.size() - pass.gang_size()) +
+         " spares wait";
 }
 
 // The obstacle stands in status.message, in the condition and in one event; the condition is left
@@ -158,7 +172,8 @@ void say_waiting(Pass& pass) {
 
 // All of the gang that is committed; of one that is to grow, those who are in.
 bool is_gang_ready(const Pass& pass) {
-  if (pass.report == nullptr || pass.report->members.empty()) return pass.pods.ready == pass.size();
+  if (pass.report == nullptr || pass.report->members.empty())
+    return pass.pods.ready == pass.gang_size();
   return std::ranges::all_of(pass.report->members, [&](const Member& member) {
     if (member.slot >= pass.size()) return true;  // it leaves
     const PodView* pod = pass.pods.at(member.slot);
@@ -169,10 +184,11 @@ bool is_gang_ready(const Pass& pass) {
 
 void note_running(Pass& pass) {
   if (!is_gang_ready(pass)) return;
-  const bool are_all = pass.pods.ready == pass.size();
+  const bool are_all = pass.pods.ready >= pass.gang_size();
   const char* reason = are_all ? "AllReady" : "EnoughReady";
   const std::string message =
-      (are_all ? "all " + std::to_string(pass.size()) : ready_text(pass)) + " workers are ready";
+      (are_all ? "all " + std::to_string(pass.gang_size()) : ready_text(pass)) +
+      " workers are ready";
   if (is_true(pass.next, condition::kRunning)) {
     const bool has_grown =
         are_all && find_condition(pass.next, condition::kRunning)->reason != reason;
@@ -199,7 +215,7 @@ void describe(Pass& pass) {
   if (is_true(pass.next, condition::kRunning)) {
     const std::string which = " workers ready in attempt " + std::to_string(pass.next.attempt);
     const Waiting waiting = waiting_for(pass);
-    pass.say("Running", ready_text(pass) + which + waiting.obstacle);
+    pass.say("Running", ready_text(pass) + which + spares_text(pass) + waiting.obstacle);
   } else {
     say_waiting(pass);
   }
@@ -321,7 +337,7 @@ bool is_budget_refused(const Pass& pass) {
 // several.
 int least_of(const WorkerGroupSpec& spec) {
   if (!spec.has_successors) return 0;
-  return may_be_smaller(spec) ? spec.min_members : spec.target_members - 1;
+  return std::min(spec.min_members, most_members(spec) - 1);
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ int Pass::size() const {
   return current_group != nullptr ? current_group->spec.target_members : job.spec.replicas;
 }
 
+int Pass::gang_size() const {
+  return current_group != nullptr ? most_members(current_group->spec) : job.spec.replicas;
+}
+
 bool Pass::is_member(const std::string& uid) const {
   return report != nullptr && std::ranges::any_of(report->members, [&](const api::Member& member) {
            return member.ref.uid == uid;

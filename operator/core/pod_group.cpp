@@ -17,8 +17,8 @@ namespace {
 CreateChild pod_group(const WorkerGroupSpec& spec) {
   const bool may_begin_smaller = spec.shortage_seconds > 0;
   return {.kind = ObjectKind::kPodGroup,
-          .least = may_begin_smaller ? spec.min_members : spec.target_members,
-          .is_indivisible = !may_be_smaller(spec),
+          .least = may_begin_smaller ? spec.min_members : most_members(spec),
+          .is_indivisible = spec.min_members == most_members(spec),
           .attempt = spec.attempt};
 }
 
@@ -44,7 +44,7 @@ void drop_pod_group(Pass& pass) {
 // The group is asked for with each wave, in case that somebody has deleted it.
 void create_pod(Pass& pass, const WorkerGroupSpec& spec, const EligiblePod& place) {
   const std::string name = pod_group_name(pass.job, spec.attempt);
-  const bool is_first = pass.report == nullptr && place.n == 0;
+  const bool is_first = pass.report == nullptr && place.n == 0 && place.slot < most_members(spec);
   const bool is_in_it =
       is_first && spec.pod_group == name && pass.policy.pod_groups != PodGroups::kMissing;
   const CreateChild group = pod_group(spec);

@@ -104,8 +104,8 @@ bool gave_room(const Pass& pass, const std::string& pod) {
 SpareSeats spare_seats(const Observed& seen, const Policy& policy, TimePoint now) {
   SpareSeats spare;
   const auto& elastic = seen.job->spec.elastic;
-  if (seen.group == nullptr || !elastic || elastic->on_shortage != OnShortage::kShrink)
-    return spare;
+  const bool may_shrink_at_all = elastic && elastic->on_shortage == OnShortage::kShrink;
+  if (seen.group == nullptr || (!may_shrink_at_all && seen.group->spec.spares == 0)) return spare;
   const Pass pass(seen, policy, now);
   if (pass.current_group != nullptr) {
     for (const EligiblePod& place : pass.current_group->spec.pods) {

@@ -22,21 +22,29 @@ std::string pod_hash(const Pass& pass) {
   return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
 }
 
+// Where nobody takes a lost one's place they are of no use; those that are there do no harm.
+int spares_of(const Pass& pass) {
+  const auto& scheduling = pass.job.spec.scheduling;
+  if (has_successors(pass)) return scheduling ? scheduling->spares : 0;
+  return pass.current_group != nullptr ? pass.current_group->spec.spares : 0;
+}
+
 void set_range(const Pass& pass, WorkerGroupSpec& spec) {
   // Who is left out gets a successor, or the gang would only become smaller.
   const auto elastic = has_successors(pass) ? pass.job.spec.elastic : std::nullopt;
-  spec.min_members =
-      elastic ? std::min(elastic->min_replicas, spec.target_members) : spec.target_members;
+  const int most = most_members(spec);
+  spec.min_members = elastic ? std::min(elastic->min_replicas, most) : most;
   if (elastic) spec.stabilization_seconds = elastic->stabilization_seconds;
-  const bool may_begin_smaller = elastic && elastic->on_shortage == OnShortage::kShrink &&
-                                 spec.min_members < spec.target_members;
+  const bool may_begin_smaller =
+      elastic && elastic->on_shortage == OnShortage::kShrink && spec.min_members < most;
   spec.shortage_seconds = may_begin_smaller ? elastic->shortage_seconds : 0;
 }
 
 WorkerGroupSpec group_spec(const Pass& pass) {
   WorkerGroupSpec spec;
   spec.attempt = pass.job.status.attempt;
-  spec.target_members = pass.job.spec.replicas;
+  spec.spares = spares_of(pass);
+  spec.target_members = pass.job.spec.replicas + spec.spares;
   set_range(pass, spec);
   spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
   spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;
@@ -46,7 +54,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   spec.pod_hash = pod_hash(pass);
   spec.report_seconds = pass.policy.report_seconds;
   spec.before = tally_of(pass.job.status);
-  for (int slot = 0; slot < pass.job.spec.replicas; ++slot)
+  for (int slot = 0; slot < spec.target_members; ++slot)
     spec.pods.push_back(
         {slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, order_of(pass.job, slot)});
   return spec;

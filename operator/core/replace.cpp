@@ -44,9 +44,11 @@ std::string places_text(const std::vector<std::string>& names) {
 std::string meanwhile_text(const Pass& pass, bool is_waiting) {
   if (is_waiting && !goes_on_from_memory(pass))
     return ", and all programs are started again with it";
-  if (is_waiting) return ", and the gang goes on from memory with it";
+  if (is_waiting)
+    return std::string(", and the gang goes on from memory with it") +
+           (pass.group->spec.spares > 0 ? " or with a spare" : "");
   return "; until then the gang trains with " + std::to_string(pass.report->members.size()) +
-         " of " + std::to_string(pass.size());
+         " of " + std::to_string(pass.gang_size());
 }
 
 }  // namespace

@@ -31,7 +31,11 @@ bool can_resize(const Pass& pass) {
 }
 
 std::string change_text(const Pass& pass) {
-  return "spec.replicas changed from " + std::to_string(pass.group->spec.target_members) + " to " +
+  const WorkerGroupSpec& spec = pass.group->spec;
+  if (most_members(spec) == pass.job.spec.replicas)
+    return "spec.scheduling.spares changed from " + std::to_string(spec.spares) + " to " +
+           std::to_string(spares_of(pass));
+  return "spec.replicas changed from " + std::to_string(most_members(spec)) + " to " +
          std::to_string(pass.job.spec.replicas);
 }
 
@@ -74,15 +78,17 @@ void note_leader(Pass& pass, const EligiblePod& pod) {
 }  // namespace
 
 bool is_resized(const Pass& pass) {
-  return pass.current_group != nullptr &&
-         pass.current_group->spec.target_members != pass.job.spec.replicas && has_begun(pass);
+  if (pass.current_group == nullptr || !has_begun(pass)) return false;
+  const WorkerGroupSpec& spec = pass.current_group->spec;
+  return most_members(spec) != pass.job.spec.replicas || spec.spares != spares_of(pass);
 }
 
 void resize(Pass& pass) {
   if (!can_resize(pass)) return restart(pass, {cause::kResized, change_text(pass)});
   keep_quota(pass);
   WorkerGroupSpec after = pass.group->spec;
-  after.target_members = pass.job.spec.replicas;
+  after.spares = spares_of(pass);
+  after.target_members = pass.job.spec.replicas + after.spares;
   set_range(pass, after);
   for (int slot = 0; slot < after.target_members; ++slot) {
     if (std::ranges::find(after.pods, slot, &EligiblePod::slot) != after.pods.end()) continue;

@@ -40,7 +40,7 @@ void fill_in(Pass& pass) {
   }
   if (is_mutant(Mutant::kB15HotStatus)) next.message += " at " + format_time(pass.now);
   next.message = clip_front(next.message, kMessageBytesMax);
-  const int size = pass.is_new_attempt ? pass.job.spec.replicas : pass.size();
+  const int size = pass.is_new_attempt ? pass.job.spec.replicas : pass.gang_size();
   next.replicas = pass.is_new_attempt ? 0 : pass.pods.active;
   next.ready_replicas = pass.is_new_attempt ? 0 : pass.pods.ready;
   next.ready = std::to_string(next.ready_replicas) + "/" + std::to_string(size);
@@ -232,7 +232,10 @@ Plan seal(Pass& pass) {
   out.asks_for_seats = pass.asks_for_seats;
   out.seats_wanted = pass.seats_wanted;
   out.seats_least = pass.seats_least;
-  if (pass.asks_for_seats) out.members_least = least_members(pass);
+  if (pass.asks_for_seats) {
+    out.members_least = least_members(pass);
+    out.pods_wanted = pass.job.spec.replicas + spares_of(pass);
+  }
   return out;
 }
 

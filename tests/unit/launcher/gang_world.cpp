@@ -13,7 +13,8 @@ GangWorld::GangWorld(const WorldOptions& wanted) : options(wanted) {
   record.meta.resource_version = std::to_string(version_);
   record.spec.attempt = 1;
   record.spec.target_members = options.launchers;
-  record.spec.min_members = options.least > 0 ? options.least : options.launchers;
+  record.spec.spares = options.spares;
+  record.spec.min_members = options.least > 0 ? options.least : options.launchers - options.spares;
   record.spec.shortage_seconds = options.shortage;
   record.spec.report_seconds = 10;
   record.spec.is_in_place = record.spec.has_successors = options.is_in_place;
@@ -330,7 +331,7 @@ std::size_t GangWorld::resize(int members) {
   for (int slot = slots; slot < members; ++slot) add_launcher(slot, true);
   edit_spec([&](api::WorkerGroupSpec& spec) {
     spec.target_members = members;
-    spec.min_members = options.least > 0 ? options.least : members;
+    spec.min_members = options.least > 0 ? options.least : members - spec.spares;
   });
   return first;
 }

@@ -22,7 +22,8 @@ struct WorldOptions {
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   bool has_checkpoints = true;
   bool is_in_place = true;
-  int least = 0;  // members without which the gang waits; 0: all
+  int least = 0;   // members without which the gang waits; 0: all
+  int spares = 0;  // of the launchers
   int parameter_servers = 0;
   int shortage = 0;  // seconds after which it begins with as many; 0: never
   bool is_checked_first = false;

@@ -1,0 +1,78 @@
+// Workers beside those that train (spec.spares of the record): prepared, and in no generation until
+// a member is lost. Which pods train is open: whoever comes in the place of a lost one waits next.
+#include <algorithm>
+
+#include "launcher/membership/gang.h"
+
+namespace pawl::membership {
+
+// The next generation is without it, if there are enough others.
+bool Gang::is_going(const Joiner& joiner) const {
+  return (joiner.is_awaited() && has_had_its_time(joiner)) || joiner.is_leaving ||
+         joiner.is_released || roster_.is_slow(joiner) || is_unproven(joiner);
+}
+
+std::size_t Gang::staying_members() const {
+  return roster_.count_members(
+      [this](const Joiner& joiner) { return roster_.is_wanted(joiner) && !is_going(joiner); });
+}
+
+// The places of those who are lost count for nobody who is there.
+bool Gang::has_surplus() const {
+  const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  const auto most = static_cast<std::size_t>(std::max(api::most_members(spec), 1));
+  const std::size_t there = roster_.count_members([this](const Joiner& joiner) {
+    return roster_.is_wanted(joiner) && !joiner.is_lost && !is_going(joiner);
+  });
+  return spec.spares > 0 && there > most;
+}
+
+// Those in the first slots lie as near together as there was room for: the others stand in for them
+// only where they take longer to come.
+bool Gang::has_enough_without_spares(const std::map<int, PeerId>& by_slot) const {
+  const api::WorkerGroupSpec& spec = ctx_.record->spec;
+  const int most = api::most_members(spec);
+  if (spec.spares == 0 || std::cmp_less(by_slot.size(), most)) return false;
+  const auto first =
+      std::ranges::count_if(by_slot, [most](const auto& entry) { return entry.first < most; });
+  return first == most || ctx_.now.steady >= joined_at_ + ctx_.timings.next_pod_wait;
+}
+
+// As many as train; the leader is one of them.
+void Gang::keep_first(std::map<int, PeerId>& by_slot) const {
+  const auto most = static_cast<std::size_t>(std::max(api::most_members(ctx_.record->spec), 1));
+  for (auto last = by_slot.end(); by_slot.size() > most && last != by_slot.begin();) {
+    --last;
+    if (last->second != kSelfPeer) last = by_slot.erase(last);
+  }
+}
+
+// No more than are missing, from the first slot on.
+void Gang::choose_spares(std::vector<PeerId>& found, std::size_t missing) const {
+  std::ranges::sort(found, {}, [this](PeerId peer) { return roster_.joiners.at(peer).join.slot; });
+  if (found.size() > missing) found.resize(missing);
+}
+
+// Where a lost member is back beside the one that came in for it, or fewer are to train: those in
+// the last slots wait again, if they hold nothing that the others do not.
+void Gang::drop_surplus() {
+  for (auto last = roster_.members.rbegin(); has_surplus() && last != roster_.members.rend();) {
+    const PeerId peer = *last++;
+    Joiner& joiner = roster_.joiners.at(peer);
+    if (peer == kSelfPeer || joiner.is_lost || !roster_.is_wanted(joiner)) continue;
+    const bool is_held =
+        joiner.parked && roster_.holds_state() && roster_.is_held_by_others(joiner, true);
+    if (roster_.may_hold(joiner) && !is_held) continue;
+    ctx_.note("member_spared", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
+    std::erase(roster_.members, peer);
+    last = roster_.members.rbegin();
+    proposal_.reset();  // was of more
+    joiner.member_rank = -1;
+    joiner.is_newcomer = false;
+    joiner.is_left_out = true;
+    joiner.parked.reset();
+    joiner.prepared_at = ctx_.now.steady;
+  }
+}
+
+}  // namespace pawl::membership
