@@ -4,8 +4,8 @@ work since that checkpoint, which is none."""
 import os
 import signal
 
-from lib import running
-from lib.kube import get, kubectl, until
+from lib import install, jobs, running
+from lib.kube import Job, get, kubectl, until
 
 
 def leader_pod(job):
@@ -30,6 +30,35 @@ def test_deleted_pod_is_replaced_in_place(namespace):
     assert restarts.get("counted", 0) == 0 and restarts.get("free", 0) == 0, restarts
     assert status["lastFailure"]["pod"] == victim, status["lastFailure"]
     until("events tell the story", lambda: {"MemberReplaced", "RecoveredInPlace"} <= set(running.reasons(namespace).split()))
+
+
+def test_a_spare_goes_on_in_a_lost_ones_place(namespace):
+    install.shared_volume(namespace)
+    manifest = jobs.tiny_gpt("gpt-spare", steps=running.ENDLESS, replicas=2)
+    manifest["spec"]["scheduling"] = {"spares": 1}
+    kubectl("apply", "-n", namespace, "-f", "-", stdin=jobs.text(manifest))
+    job = Job("gpt-spare", namespace)
+    until("a checkpoint is published", job.checkpoint_step, timeout=90)
+    until("the third one waits", lambda: job.status()["message"].endswith("1 of 1 spares wait"), timeout=90)
+    assert job.status()["ready"] == "2/2", job.status()
+    before = running.record_of(job)
+    members = {member["uid"] for member in before["members"]}
+    pods = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in job.pods()}
+    assert len(members) == 2 and len(pods) == 3, (before, pods)
+    spare = next(uid for uid in pods if uid not in members)
+    victim = next(uid for uid in members if uid != before["leader"]["uid"])
+    os.kill(running.launcher_of(job, pods[victim]), signal.SIGKILL)
+    until("the gang goes on with the spare",
+          lambda: running.record_of(job)["generation"] == before["generation"] + 1, timeout=30)
+    record = running.record_of(job)
+    assert {member["uid"] for member in record["members"]} == members - {victim} | {spare}, record
+    assert record["base"]["generation"] == before["generation"], record
+    status = running.goes_on(job, record)
+    assert status["attempt"] == 1 and status["restarts"].get("counted", 0) == 0, status
+    until("another pod waits", lambda: job.status()["message"].endswith("1 of 1 spares wait"), timeout=90)
+    status = job.status()
+    assert status["phase"] == "Running" and status["ready"] == "2/2" and status["attempt"] == 1, status
+    assert running.record_of(job)["generation"] == record["generation"], running.record_of(job)
 
 
 def test_killed_leader_is_taken_over(namespace):

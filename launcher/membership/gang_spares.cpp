@@ -2,12 +2,15 @@
 // a member is lost. Which pods train is open: whoever comes in the place of a lost one waits next.
 #include <algorithm>
 
+#include "common/base/mutant.h"
 #include "launcher/membership/gang.h"
 
 namespace pawl::membership {
 
-// The next generation is without it, if there are enough others.
+// The next generation is without it, if there are enough others; but for a leader that hands over
+// in it. A program of another framework knows no such generation.
 bool Gang::is_going(const Joiner& joiner) const {
+  if (joiner.join.self == ctx_.id.self && !ctx_.keeps_processes()) return false;
   return (joiner.is_awaited() && has_had_its_time(joiner)) || joiner.is_leaving ||
          joiner.is_released || roster_.is_slow(joiner) || is_unproven(joiner);
 }
@@ -24,7 +27,7 @@ bool Gang::has_surplus() const {
   const std::size_t there = roster_.count_members([this](const Joiner& joiner) {
     return roster_.is_wanted(joiner) && !joiner.is_lost && !is_going(joiner);
   });
-  return spec.spares > 0 && there > most;
+  return spec.spares > 0 && there > most && !is_mutant(Mutant::kI50SparesTrain);
 }
 
 // Those in the first slots lie as near together as there was room for: the others stand in for them
@@ -50,7 +53,7 @@ void Gang::keep_first(std::map<int, PeerId>& by_slot) const {
 // No more than are missing, from the first slot on.
 void Gang::choose_spares(std::vector<PeerId>& found, std::size_t missing) const {
   std::ranges::sort(found, {}, [this](PeerId peer) { return roster_.joiners.at(peer).join.slot; });
-  if (found.size() > missing) found.resize(missing);
+  if (found.size() > missing && !is_mutant(Mutant::kI50SparesTrain)) found.resize(missing);
 }
 
 // Where a lost member is back beside the one that came in for it, or fewer are to train: those in

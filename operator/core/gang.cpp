@@ -138,18 +138,18 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
 }
 
 std::string ready_text(const Pass& pass) {
-  return std::to_string(pass.pods.ready) + "/" + std::to_string(pass.gang_size());
+  return std::to_string(pass.ready()) + "/" + std::to_string(pass.gang_size());
 }
 
-// Those that have started, and wait.
+// Those that have started beside as many as train.
 std::string spares_text(const Pass& pass) {
-  if (pass.size() == pass.gang_size()) return "";
-  const auto waiting = std::ranges::count_if(pass.pods.current, [&](const Worker& worker) {
-    const PodView& pod = *worker.pod;
-    return is_staying(pod) && pod.phase == PodPhase::kRunning && !pass.is_member(pod.meta.uid);
+  const int spares = pass.size() - pass.gang_size();
+  if (spares == 0) return "";
+  const auto started = std::ranges::count_if(pass.pods.current, [](const Worker& worker) {
+    return is_staying(*worker.pod) && worker.pod->phase == PodPhase::kRunning;
   });
-  return "; " + std::to_string(waiting) + " of " + std::to_string(pass.size() - pass.gang_size()) +
-         " spares wait";
+  const int waiting = std::max(static_cast<int>(started) - pass.gang_size(), 0);
+  return "; " + std::to_string(waiting) + " of " + std::to_string(spares) + " spares wait";
 }
 
 // The obstacle stands in status.message, in the condition and in one event; the condition is left
@@ -173,7 +173,7 @@ void say_waiting(Pass& pass) {
 // All of the gang that is committed; of one that is to grow, those who are in.
 bool is_gang_ready(const Pass& pass) {
   if (pass.report == nullptr || pass.report->members.empty())
-    return pass.pods.ready == pass.gang_size();
+    return pass.ready() == pass.gang_size();
   return std::ranges::all_of(pass.report->members, [&](const Member& member) {
     if (member.slot >= pass.size()) return true;  // it leaves
     const PodView* pod = pass.pods.at(member.slot);
@@ -184,7 +184,7 @@ bool is_gang_ready(const Pass& pass) {
 
 void note_running(Pass& pass) {
   if (!is_gang_ready(pass)) return;
-  const bool are_all = pass.pods.ready >= pass.gang_size();
+  const bool are_all = pass.ready() == pass.gang_size();
   const char* reason = are_all ? "AllReady" : "EnoughReady";
   const std::string message =
       (are_all ? "all " + std::to_string(pass.gang_size()) : ready_text(pass)) +
@@ -324,47 +324,6 @@ bool has_begun(const Pass& pass) {
   if (!pass.pods.current.empty()) return true;
   return pass.current_group != nullptr &&
          std::ranges::any_of(pass.current_group->spec.pods, has_had_pod);
-}
-
-namespace {
-
-bool is_budget_refused(const Pass& pass) {
-  const std::optional<Refusal>& refusal = pass.seen.refusal;
-  return refusal && refusal->action == describe(CreateChild{ObjectKind::kDisruptionBudget});
-}
-
-// How many pods a drain has to leave. A gang whose members get successors can do without one of
-// several.
-int least_of(const WorkerGroupSpec& spec) {
-  if (!spec.has_successors) return 0;
-  return std::min(spec.min_members, most_members(spec) - 1);
-}
-
-}  // namespace
-
-// Before Running is written, so that no crash leaves a running gang without. Not earlier: the
-// disruption controller writes to a budget with each pod that becomes ready.
-void add_disruption_budget(Pass& pass) {
-  if (is_budget_refused(pass)) {
-    pass.emit(true, "NoDisruptionBudget",
-              pass.seen.refusal->action + " was refused: " + pass.seen.refusal->message +
-                  "; the job runs without one, and a drain may evict all its workers at once");
-  } else {
-    pass.confirms.emplace_back(CreateChild{ObjectKind::kDisruptionBudget,
-                                           pass.group != nullptr ? least_of(pass.group->spec) : 0});
-  }
-}
-
-// Before the record, so that after a crash between the two both are asked for again; an edit that
-// is taken back just then leaves the budget's number until the next attempt.
-void change_group(Pass& pass, WorkerGroupSpec after) {
-  const WorkerGroupSpec& before = pass.group->spec;
-  const CreateChild budget{ObjectKind::kDisruptionBudget, least_of(after)};
-  const bool has_budget = is_true(pass.next, condition::kRunning) || has_replaced(pass);
-  if (has_budget && !is_budget_refused(pass) && least_of(before) != budget.least)
-    pass.acts.emplace_back(budget);
-  const ObjectMeta& meta = pass.group->meta;
-  pass.acts.push_back(PatchGroup{meta.uid, meta.resource_version, before, std::move(after)});
 }
 
 void run_gang(Pass& pass) {

@@ -88,7 +88,7 @@ bool gave_up_start(const TrainingJobStatus& status) {
 bool gives_up_start(Pass& pass) {
   const auto& scheduling = pass.job.spec.scheduling;
   if (!scheduling || !scheduling->start_timeout_seconds) return false;
-  const bool has_begun = pass.report != nullptr || pass.pods.ready == pass.gang_size() ||
+  const bool has_begun = pass.report != nullptr || pass.ready() == pass.gang_size() ||
                          is_true(pass.job.status, condition::kRunning);
   const auto bound = bound_at(pass);
   if (has_begun || !bound) return false;

@@ -46,6 +46,8 @@ int Pass::gang_size() const {
   return current_group != nullptr ? most_members(current_group->spec) : job.spec.replicas;
 }
 
+int Pass::ready() const { return std::min(pods.ready, gang_size()); }
+
 bool Pass::is_member(const std::string& uid) const {
   return report != nullptr && std::ranges::any_of(report->members, [&](const api::Member& member) {
            return member.ref.uid == uid;

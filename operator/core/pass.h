@@ -46,6 +46,7 @@ struct Pass {
   bool is_member(const std::string& uid) const;
   int size() const;       // pods that this attempt is to have
   int gang_size() const;  // of them at one time members; the others wait (scheduling.spares)
+  int ready() const;      // members; who has just left may say so still
   void say(std::string reason, std::string message);  // status.reason and status.message
   void wake(TimePoint time) { wake_up = wake_up ? std::min(*wake_up, time) : time; }
   // `which`: where one attempt may see the same again.

@@ -42,7 +42,7 @@ void fill_in(Pass& pass) {
   next.message = clip_front(next.message, kMessageBytesMax);
   const int size = pass.is_new_attempt ? pass.job.spec.replicas : pass.gang_size();
   next.replicas = pass.is_new_attempt ? 0 : pass.pods.active;
-  next.ready_replicas = pass.is_new_attempt ? 0 : pass.pods.ready;
+  next.ready_replicas = pass.is_new_attempt ? 0 : pass.ready();
   next.ready = std::to_string(next.ready_replicas) + "/" + std::to_string(size);
   next.selector = pod_selector(pass.job);
   next.phase = phase_of(next);

@@ -91,9 +91,6 @@ std::string pod_hash(const Pass& pass);  // of what a pod would be made from now
 
 // gang.cpp: from a persisted attempt to a complete gang.
 void run_gang(Pass& pass);
-void add_disruption_budget(Pass& pass);  // once an attempt
-// Writes the record, and before that how many pods a drain has to leave, where that changes too.
-void change_group(Pass& pass, api::WorkerGroupSpec after);
 // "2/4 workers ready; 1 cannot start: …", and the reason in a word.
 struct Waiting {
   std::string reason, message;
@@ -107,6 +104,12 @@ bool has_begun(const Pass& pass);
 bool lacks_seat(const Pass& pass, const api::EligiblePod& place);
 // A place whose next pod is not its first had one.
 bool has_had_pod(const api::EligiblePod& place);
+
+// budget.cpp
+void add_disruption_budget(Pass& pass);  // once an attempt
+// Writes the record, and before that how many pods a drain has to leave, where that changes too.
+void change_group(Pass& pass, api::WorkerGroupSpec after);
+bool is_budget_refused(const Pass& pass);  // without one it runs, too
 
 // The spec cannot work as it and the cluster stand: it says so, and is not tried.
 void stall(Pass& pass, const std::string& reason, const std::string& message);

@@ -140,6 +140,7 @@ Knobs draw_knobs(Random& random) {
     if (knobs.pods_per_node == kLargestJob) knobs.nodes = 1;
   }
   knobs.hold_start = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
+  knobs.has_spares = random.one_in(4);
   return knobs;
 }
 
@@ -174,6 +175,7 @@ std::string Knobs::describe() const {
   if (is_crowded) text += ", crowded";
   if (has_queues) text += ", queues";
   if (hold_start > 0) text += ", late starts";
+  if (has_spares) text += ", spares";
   return text;
 }
 

@@ -64,6 +64,7 @@ struct Knobs {
   bool is_restless = false;  // one long-lived gang, and machines that come and go
   int hang = 0;              // how often a crash is none: the process neither goes on nor ends
   bool places = false;       // the operator decides on nodes
+  bool has_spares = false;   // jobs have workers that wait for a lost one's place
   seconds reserve_after{300};  // of waiting: room is kept for who waits
   bool has_queues = false;     // and their quotas
   bool is_crowded = false;     // the others are urgent, and one can do with fewer workers

@@ -201,6 +201,7 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     if (actor == Actor::kLauncher) o09_old_attempts_are_silent(change);
     if (actor == Actor::kLauncher) i38_commits_are_counted(change);
     if (actor == Actor::kLauncher) i35_gang_is_large_enough(change);
+    if (actor == Actor::kLauncher) i50_gang_is_small_enough(change);
     if (actor == Actor::kLauncher) i37_no_victim_is_named(change);
     if (actor != Actor::kOperator || change.is_deletion) return;
     i01_group_follows_status(change);

@@ -131,6 +131,7 @@ class Oracles final : public ApiObserver {
                                          const std::string& job_uid) const;
   bool is_leader_leaving(const api::WorkerGroup& group) const;
   void i35_gang_is_large_enough(const local::Change& change);
+  void i50_gang_is_small_enough(const local::Change& change);
   void i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod);
   void i37_no_victim_is_named(const local::Change& change);
   void i11_ttl_is_over(const nlohmann::json& job);

@@ -260,32 +260,6 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
   }
 }
 
-bool Oracles::is_leader_leaving(const api::WorkerGroup& group) const {
-  if (!group.status.leader) return false;
-  const auto place =
-      std::ranges::find(group.spec.pods, group.status.leader->ref.uid, &api::EligiblePod::uid);
-  if (place == group.spec.pods.end()) return false;
-  const local::Object pod = api_.find(kPods, place->name);
-  return pod == nullptr || pod->at("metadata").contains("deletionTimestamp") ||
-         (is_announced && is_announced(text_at_pointer(*pod, "/spec/nodeName")));
-}
-
-// Where a gang goes on with fewer than before, enough are left: unless all are to go.
-void Oracles::i35_gang_is_large_enough(const local::Change& change) {
-  if (change.before == nullptr || change.is_deletion) return;
-  const auto before = api::decode_worker_group(*change.before);
-  const auto after = api::decode_worker_group(*change.after);
-  if (!before || !after || after->status.generation == before->status.generation) return;
-  if (before->status.attempt != after->status.attempt || after->spec.is_stopping) return;
-  if (is_leader_leaving(*after)) return;
-  const std::size_t members = after->status.members.size();
-  const bool is_short = std::cmp_less(members, after->spec.min_members);
-  const bool is_first = before->status.members.empty();
-  if (is_short && (is_first || members < before->status.members.size()))
-    fail("I35", "a generation of " + std::to_string(members) + " of at least " +
-                    std::to_string(after->spec.min_members));
-}
-
 // What the loss of a rank did to its peers stands in no record. Where the network fails the loss
 // itself may not have been told.
 void Oracles::i37_no_victim_is_named(const local::Change& change) {

@@ -307,9 +307,12 @@ void Oracles::i45_shrinking_has_a_reason(const JobWrite& write) {
   const std::vector<PlacedPod>& before = write.before.status.placement.later;
   const std::vector<PlacedPod>& after = write.after.status.placement.later;
   if (count(after, false) <= count(before, false)) return;
-  const auto& elastic = write.after.spec.elastic;
-  const auto left = write.after.spec.replicas - count(after, true);
-  if (!elastic || elastic->on_shortage != OnShortage::kShrink || left < elastic->min_replicas)
+  const TrainingJobSpec& spec = write.after.spec;
+  const bool may_shrink = spec.elastic && spec.elastic->on_shortage == OnShortage::kShrink;
+  const int least = may_shrink ? spec.elastic->min_replicas : spec.replicas;
+  const int spares = spec.scheduling ? spec.scheduling->spares : 0;
+  const auto left = spec.replicas + spares - count(after, true);
+  if ((!may_shrink && spares == 0) || left < least)
     fail("I45", write.after.meta.name + " is to go on with " + std::to_string(left) + " workers");
   const Standing own = standing_of(write.after);
   const bool is_right = std::ranges::any_of(

@@ -64,6 +64,8 @@ json People::draw_spec() {
   if (knobs_.places) draw_scheduling(spec);
   if (knobs_.hold_start > 0 && !random.one_in(3))
     spec["scheduling"]["startTimeoutSeconds"] = random.one_in(2) ? 20 : 60;
+  if (knobs_.has_spares && !knobs_.recreates_all && !random.one_in(3))
+    spec["scheduling"]["spares"] = random.one_in(3) ? 2 : 1;
   return spec;
 }
 
@@ -176,6 +178,14 @@ void People::set_replicas(const std::string& name, int replicas) {
   patch(Actor::kUser, kTrainingJobs, name, {{"spec", {{"replicas", replicas}}}});
 }
 
+void People::set_spares(const std::string& name, const json& found) {
+  const int spares = static_cast<int>(engine_.random().below(3));
+  engine_.trace("the user gives " + name + " " + std::to_string(spares) + " spares");
+  ++truth_.jobs[found["metadata"]["uid"]].edits;
+  ++truth_of(found)->sizes;
+  patch(Actor::kUser, kTrainingJobs, name, {{"spec", {{"scheduling", {{"spares", spares}}}}}});
+}
+
 // Down and up again at once, some times (B02).
 void People::scale() {
   std::string name = any_job();
@@ -186,6 +196,8 @@ void People::scale() {
     found = job(name);
   }
   if (found.is_null()) return;
+  if (knobs_.has_spares && !knobs_.recreates_all && engine_.random().one_in(3))
+    return set_spares(name, found);
   const int before = found["spec"].value("replicas", 1);
   set_replicas(name, 1 + static_cast<int>(engine_.random().below(4)));
   if (engine_.random().one_in(2)) {

@@ -36,6 +36,7 @@ class People {
   void set_suspended(const std::string& name, bool is_suspended);
   void scale();
   void set_replicas(const std::string& name, int replicas);
+  void set_spares(const std::string& name, const nlohmann::json& found);
   void edit_template();
   void edit_capacity();
   void delete_and_maybe_recreate();

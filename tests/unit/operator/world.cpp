@@ -181,7 +181,8 @@ void World::commit(int without_slot) {
   status.members.clear();
   for (const EligiblePod& pod : group->spec.pods) {
     const bool is_in = pod.slot < group->spec.target_members && pod.slot != without_slot;
-    if (!is_in || pod.uid.empty()) continue;
+    const bool is_full = std::cmp_equal(status.members.size(), most_members(group->spec));
+    if (!is_in || pod.uid.empty() || is_full) continue;
     status.members.push_back({{pod.uid, "start"}, "10.0.0.1:1000", pod.slot, pod.slot});
   }
   status.leader = Leader{status.members.front().ref, "10.0.0.1:1000", "print"};
