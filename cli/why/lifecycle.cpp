@@ -137,6 +137,11 @@ std::optional<Answer> from_stall(const JobSnapshot& snapshot) {
                   "do what it says, or correct spec.scheduling: " +
                       kubectl(snapshot, "edit tj " + snapshot.job.meta.name)};
   }
+  if (stalled->reason == "NeverFits") {
+    return Answer{stalled->message,
+                  "do what it says: " + kubectl(snapshot, "edit tj " + snapshot.job.meta.name) +
+                      "; `kubectl describe nodes` shows what the nodes have"};
+  }
   if (stalled->reason == "NameConflict") {
     return Answer{"something stands in the way: " + stalled->message,
                   "delete that object if nobody needs it, or give the job another name"};

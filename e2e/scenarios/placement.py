@@ -73,9 +73,9 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         assert not second.pods()
         # Nodes without the label are racks of their own: none will ever hold three.
         stacked = start("stacked", namespace, 3, 2, 10, {"topology": [{"level": "rack"}]})
-        message = waits(stacked)
-        assert "within one rack" in message and "1 job before it in line" in message, message
-        # Younger, and before the other two in line: with it there is no room for the second one.
+        message = waits(stacked, "NeverFits")
+        assert "no rack will ever hold 3 workers" in message and "would hold 2, and no other more" in message, message
+        # Younger, and before the other one in line: with it there is no room for that.
         kubectl("create", "priorityclass", f"urgent-{namespace}", "--value=10", "--preemption-policy=Never")
         urgent = start("urgent", namespace, 3, 2, 5, {"priorityClassName": f"urgent-{namespace}"})
         message = waits(urgent)
@@ -88,7 +88,7 @@ def test_gangs_get_all_their_nodes_or_none(namespace):
         assert second.status()["placement"]["attempt"] == second.status()["attempt"] == 1, second.status()
         # Where it went depends on which pods of those before it had ended.
         assert sum(one["workers"] for one in second.status()["placement"]["nodes"]) == 3, second.status()
-        assert stacked.status()["reason"] == "WaitingForRoom" and not stacked.pods()
+        assert stacked.status()["phase"] == "Stalled" and not stacked.pods()
         assert "WaitingForRoom" in running.reasons(namespace)
         kubectl("delete", "priorityclass", f"urgent-{namespace}")
 

@@ -185,6 +185,7 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   std::erase_if(charged, [&](int slot) { return staff.given_up.contains(slot); });
   Asked& asked = asked_[key];
   if (asked.attempt != job.status.attempt) asked.refusal.reset();
+  hopeless_.erase(key);
   asked = {.attempt = job.status.attempt,
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
@@ -201,16 +202,21 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
     gang->is_enough = plan.pods_wanted - lacking >= plan.members_least;
     want_more(seen, asked, charged, *gang);
   }
-  if (gang) {
-    const admission::Gang* known = line_.find(gang->id);
-    if (known == nullptr || !admission::is_same_wish(*known, *gang)) preemptor_.want();
-    line_.join(std::move(*gang));
-  } else {
-    line_.leave(id_of(key));
-    preemptor_.want();
-    asked.answer = Answer{{.defect = gang.error().message}};
-    answered_.push_back(key);
-  }
+  if (!gang) return refuse(key, asked, {.defect = gang.error().message});
+  if (asked.wanted.empty() && is_hopeless(key, *gang, plan.members_least))
+    return refuse(key, asked,
+                  {.defect = hopeless_text(*gang, plan.members_least), .never_fits = true});
+  const admission::Gang* known = line_.find(gang->id);
+  if (known == nullptr || !admission::is_same_wish(*known, *gang)) preemptor_.want();
+  line_.join(std::move(*gang));
+}
+
+// It is not in line, and holds nobody up.
+void Placer::refuse(const JobKey& key, Asked& asked, core::Seating seating) {
+  line_.leave(id_of(key));
+  preemptor_.want();
+  asked.answer = Answer{std::move(seating)};
+  answered_.push_back(key);
 }
 
 // `kept`: workers that it has quota for.
@@ -241,6 +247,7 @@ void Placer::leave(const JobKey& key) {
   if (found == asked_.end()) return;
   const std::vector<std::string> offered = std::move(found->second.offered);
   asked_.erase(found);
+  hopeless_.erase(key);
   line_.leave(id_of(key));
   preemptor_.want();
   if (offered.empty()) return;
@@ -347,6 +354,7 @@ std::vector<JobKey> Placer::decide(TimePoint now) {
       keys.push_back(key);
     }
   }
+  review_hopeless(keys);
   if (is_freed_) preemptor_.want();
   if (!std::exchange(is_restored_, true)) preemptor_.restore({ledger_, quotas_}, line_, now);
   give_room(now, keys);

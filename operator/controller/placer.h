@@ -21,6 +21,7 @@
 #include "operator/admission/line.h"
 #include "operator/controller/cache.h"
 #include "operator/controller/flavors.h"
+#include "operator/controller/placer_books.h"
 #include "operator/controller/preemptor.h"
 #include "operator/core/plan.h"
 #include "operator/placement/levels.h"
@@ -29,10 +30,7 @@ namespace pawl::controller {
 
 class Placer {
  public:
-  struct Answer {
-    core::Seating seating;
-    int ahead = 0;  // jobs before it in line
-  };
+  using Answer = SeatingAnswer;
 
   Placer(const placement::Levels& levels, admission::Patience patience, api::ChildOptions children,
          Flavors flavors = {});
@@ -69,33 +67,12 @@ class Placer {
   std::optional<TimePoint> next_search() const;
   // Who is to be looked at again: it has an answer, or has to ask anew.
   std::vector<JobKey> decide(TimePoint now);
+  // Somebody adds nodes for who waits: then nobody is told that there will never be enough.
+  void expect_nodes(bool are_expected);
 
  private:
-  struct Held {
-    std::vector<std::string> pods;  // with a promise
-    // What each pod takes, of this generation of the job.
-    std::int64_t generation = -1;
-    placement::Resources requests;
-    std::string flavor;
-    std::int64_t priority = 0;
-    // Slots whose workers need quota, of this attempt: a lost one needs none anew.
-    std::int64_t charged_attempt = -1;
-    std::set<int> charged;
-    int charged_workers = 0;
-    std::string queue;
-    bool is_empty() const { return pods.empty() && charged_workers == 0; }
-    // That it is charged for nothing is known, too, for as long as the job is there.
-    bool is_forgotten() const { return is_empty() && charged_attempt < 0; }
-  };
-  struct Asked {  // of which job, while it is in line or has an answer
-    std::int64_t attempt = 0, generation = 0;
-    int replicas = 0;
-    std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
-    bool is_elastic = false;                  // it may be smaller than that
-    std::optional<Answer> answer = std::nullopt;
-    std::optional<core::Seating> refusal = std::nullopt;  // the answer that it took last
-    std::vector<std::string> offered = {};                // pods that the answer has nodes for
-  };
+  using Held = HeldRoom;
+  using Asked = AskedRoom;
   void promise(const JobKey& key, const std::vector<core::HeldSeat>& seats, Held& held);
   void learn(const api::TrainingJob& job, Held& held) const;  // requests and priority
   void note_occupant(const JobKey& key, const core::Observed& seen, const Held& held,
@@ -122,6 +99,11 @@ class Placer {
   void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
   std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
   Answer refusal(const admission::Verdict& verdict, const Asked& asked, TimePoint now);
+  int units_ever(const admission::Gang& gang);
+  std::string hopeless_text(const admission::Gang& gang, int least);
+  bool is_hopeless(const JobKey& key, const admission::Gang& gang, int least);
+  void refuse(const JobKey& key, Asked& asked, core::Seating seating);
+  void review_hopeless(std::vector<JobKey>& keys);
   std::string kept_text(const admission::Reservation& kept, int units, TimePoint now);
   std::string nearness(const admission::Gang& gang);
   std::string leaving_text(const std::string& id) const;
@@ -145,6 +127,9 @@ class Placer {
   bool are_classes_listed_ = false, are_queues_listed_ = false;
   bool is_freed_ = false, has_new_rules_ = false;  // classes, or queues
   bool is_restored_ = false;                       // for whom others leave already
+  bool are_nodes_expected_ = false;
+  std::map<JobKey, Hopeless> hopeless_;
+  std::uint64_t reviewed_ = 0;  // changes of what nodes have
 };
 
 }  // namespace pawl::controller

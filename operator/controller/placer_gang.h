@@ -18,6 +18,10 @@ inline std::string pod_of(const std::string& ledger_key) {
   return ledger_key.substr(ledger_key.find('/') + 1);
 }
 
+// "nvidia.com/gpu 8, cpu 32"; without what every pod takes.
+std::string requests_text(const placement::Resources& requests);
+std::string counted(int count, const char* what);  // "1 node", "2 nodes"
+
 // When its pods will have ended, if its time began then; nothing: it may run for ever.
 std::optional<TimePoint> end_after(const api::TrainingJob& job, std::optional<TimePoint> start);
 

@@ -67,9 +67,7 @@ void Placer::rename_charges(const std::string& queue) {
       line_.join(std::move(gang));
       continue;
     }
-    line_.leave(gang.id);
-    asked.answer = Answer{{.defect = may.error().message}};
-    answered_.push_back(key);
+    refuse(key, asked, {.defect = may.error().message});
   }
   preemptor_.want();
 }

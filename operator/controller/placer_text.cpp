@@ -2,12 +2,12 @@
 #include <string>
 
 #include "operator/controller/placer.h"
+#include "operator/controller/placer_gang.h"
 #include "operator/controller/queue_limits.h"
 
 namespace pawl::controller {
-namespace {
 
-std::string text_of(const placement::Resources& requests) {
+std::string requests_text(const placement::Resources& requests) {
   std::string text;
   for (const auto& [resource, quantity] : requests) {
     if (resource == placement::kPods || quantity == 0) continue;
@@ -19,8 +19,6 @@ std::string text_of(const placement::Resources& requests) {
 std::string counted(int count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
-
-}  // namespace
 
 // Within which domains it has to be, and what the best of them has.
 std::string Placer::nearness(const admission::Gang& gang) {
@@ -91,7 +89,7 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
     fit += units;
     nodes += units > 0 ? 1 : 0;
   }
-  const std::string each = text_of(gang.shape.requests);
+  const std::string each = requests_text(gang.shape.requests);
   std::string text = "no room for " + counted(gang.ask.units, "worker") +
                      (each.empty() ? "" : " of " + each + " each") + nearness(gang) +
                      std::to_string(fit) + " would fit, on " + std::to_string(nodes) + " of " +

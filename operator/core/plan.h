@@ -70,7 +70,8 @@ struct Seating {
   std::string obstacle;                       // why there is none: a sentence
   bool lacks_quota = false;                   // is that why
   bool keeps_quota = false;                   // with that: of the attempt before
-  std::string defect;  // why there never is one, as the job and the cluster stand: a sentence
+  std::string defect;       // why there never is one, as the job and the cluster stand: a sentence
+  bool never_fits = false;  // is that why: whatever ends, the nodes are too few, or too small
   // As an offer, where a gang has begun, of pods that come in later.
   std::vector<api::PlacedPod> later;
   bool is_room_elsewhere = false;  // with an obstacle to those: not near the others, for all

@@ -14,6 +14,9 @@ namespace {
 
 using namespace api;
 
+// Why it is Stalled.
+constexpr char kInvalidScheduling[] = "InvalidScheduling", kNeverFits[] = "NeverFits";
+
 // Pods of before give their places back first, so that those may be taken again; and a back-off
 // keeps no room from others.
 bool may_take_seats(const Pass& pass) {
@@ -43,6 +46,11 @@ void say_no_room(Pass& pass, const Seating& seating) {
                " workers or more from " + format_time(settles_at(pass)) + " on";
   if (running == nullptr || running->reason != reason) pass.emit(false, reason, message);
   set_condition(pass, condition::kRunning, "False", reason, message);
+  // What it was Stalled for is over; a refusal of its pods stands until they are made.
+  const Condition* stalled = find_condition(pass.next, condition::kStalled);
+  const bool is_over = stalled != nullptr &&
+                       (stalled->reason == kNeverFits || stalled->reason == kInvalidScheduling);
+  if (is_over) clear_condition(pass, condition::kStalled, reason, "it waits in line");
   pass.say(reason, message);
 }
 
@@ -152,7 +160,7 @@ bool waits_for_seats(Pass& pass) {
   if (!has_buildable_template(pass)) return true;
   if (!seating->defect.empty()) {
     pass.next.placement = {};
-    stall(pass, "InvalidScheduling", seating->defect);
+    stall(pass, seating->never_fits ? kNeverFits : kInvalidScheduling, seating->defect);
     return true;
   }
   pass.seats_least = seats_needed(pass);

@@ -1,6 +1,7 @@
 #include "operator/placement/host.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -21,6 +22,14 @@ std::map<std::string, std::string> texts_of(const json& object) {
     if (value.is_string()) texts[key] = value.get<std::string>();
   }
   return texts;
+}
+
+// A cordon, a node that is not ready or under pressure, and one whose network or cloud is yet to be
+// set up: whoever put it there takes it away again.
+bool passes(const Taint& taint) {
+  constexpr std::array kOwn{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"};
+  return taint.key.ends_with("not-ready") ||
+         std::ranges::any_of(kOwn, [&](const char* own) { return taint.key.starts_with(own); });
 }
 
 std::optional<std::int64_t> as_number(const std::string& text) {
@@ -81,17 +90,28 @@ Demands Demands::of(const json& pod_spec) {
   return demands;
 }
 
+bool Demands::tolerates(const Taint& taint) const {
+  return std::ranges::any_of(tolerations_,
+                             [&](const Toleration& one) { return tolerates(one, taint); });
+}
+
 bool Demands::allow(const Host& host) const {
-  if (!host.is_ready) return false;
+  return host.is_ready &&
+         std::ranges::all_of(host.taints, [this](const Taint& one) { return tolerates(one); }) &&
+         selects(host);
+}
+
+bool Demands::allow_one_day(const Host& host) const {
+  return std::ranges::all_of(host.taints,
+                             [this](const Taint& one) { return passes(one) || tolerates(one); }) &&
+         selects(host);
+}
+
+bool Demands::selects(const Host& host) const {
   for (const auto& [key, value] : selector_) {
     const auto found = host.labels.find(key);
     if (found == host.labels.end() || found->second != value) return false;
   }
-  const auto is_tolerated = [this](const Taint& taint) {
-    return std::ranges::any_of(tolerations_,
-                               [&](const Toleration& one) { return tolerates(one, taint); });
-  };
-  if (!std::ranges::all_of(host.taints, is_tolerated)) return false;
   if (!has_terms_) return true;
   return std::ranges::any_of(terms_, [&](const Term& term) { return matches(term, host); });
 }

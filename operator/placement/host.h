@@ -35,6 +35,8 @@ class Demands {
   static Demands of(const nlohmann::json& pod_spec);
   // Not on one that is not ready, whatever the pod tolerates.
   bool allow(const Host& host) const;
+  // … once it is ready again, without cordon and without what Kubernetes itself says of its health.
+  bool allow_one_day(const Host& host) const;
   // It goes on no other nodes than those with this label.
   bool has_label(const std::string& key, const std::string& value) const;
   auto operator<=>(const Demands&) const = default;
@@ -57,6 +59,8 @@ class Demands {
   static bool matches(const Requirement& one, const std::string* value);
   static bool matches(const Term& term, const Host& host);
   static bool tolerates(const Toleration& one, const Taint& taint);
+  bool tolerates(const Taint& taint) const;
+  bool selects(const Host& host) const;
 
   std::map<std::string, std::string> selector_;
   bool has_terms_ = false;

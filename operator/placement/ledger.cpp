@@ -6,40 +6,16 @@
 #include <string_view>
 #include <utility>
 
-#include "common/api/contract.h"
-#include "common/base/json.h"
-
 namespace pawl::placement {
 namespace {
 
 constexpr std::size_t kRoomsMax = 64;
 
-// By its own deadline, which counts from when the kubelet took it.
-std::optional<TimePoint> end_of(const nlohmann::json& pod) {
-  const nlohmann::json& seconds = member_of(member_of(pod, "spec"), "activeDeadlineSeconds");
-  const auto start = parse_time(text_at(member_of(pod, "status"), "startTime"));
-  if (!seconds.is_number_integer() || !start) return std::nullopt;
-  return *start + std::chrono::seconds{seconds.get<std::int64_t>()};
+std::int64_t at(const std::vector<std::int64_t>& quantities, std::size_t column) {
+  return column < quantities.size() ? quantities[column] : 0;
 }
 
 }  // namespace
-
-std::optional<Booking> booking_of(const nlohmann::json& pod) {
-  Booking booking{.host = text_at(member_of(pod, "spec"), "nodeName")};
-  const std::string phase = text_at(member_of(pod, "status"), "phase");
-  if (booking.host.empty() || phase == "Succeeded" || phase == "Failed") return std::nullopt;
-  booking.requests = requests_of(pod);
-  const nlohmann::json& meta = member_of(pod, "metadata");
-  const std::string job = text_at(member_of(meta, "labels"), api::kLabelJobName);
-  if (!job.empty()) booking.owner = text_at(meta, "namespace") + "/" + job;
-  booking.end = end_of(pod);
-  const std::string restarts = text_at(member_of(pod, "spec"), "restartPolicy");
-  booking.is_lasting = job.empty() && !booking.end && (restarts.empty() || restarts == "Always");
-  booking.is_fixture = member_of(meta, "annotations").contains("kubernetes.io/config.mirror");
-  for (const nlohmann::json& owner : member_of(meta, "ownerReferences"))
-    booking.is_fixture = booking.is_fixture || text_at(owner, "kind") == "DaemonSet";
-  return booking;
-}
 
 Ledger::Ledger(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
@@ -59,9 +35,12 @@ bool Ledger::set_host(Host host) {
     const std::size_t column = column_of(resource);
     if (row.free.size() <= column) row.free.resize(column + 1, 0);
     row.free[column] += quantity;
+    if (row.most.size() <= column) row.most.resize(column + 1, 0);
+    row.most[column] = std::max(row.most[column], quantity);
   }
   row.host = std::move(host);
   topology_.reset();
+  ++changes_ever_;
   return true;
 }
 
@@ -72,7 +51,9 @@ bool Ledger::drop_host(const std::string& name) {
   for (const auto& [resource, quantity] : row.host->allocatable)
     row.free[column_of(resource)] -= quantity;
   row.host.reset();
+  row.most.clear();
   topology_.reset();
+  ++changes_ever_;
   if (row.bookings == 0) rows_.erase(found);
   return true;
 }
@@ -90,9 +71,12 @@ void Ledger::book(const std::string& key, Pod& pod, int sign) {
   for (const auto& [column, quantity] : pod.takes) {
     if (row.free.size() <= column) row.free.resize(column + 1, 0);
     if (row.taken.size() <= column) row.taken.resize(column + 1, 0);
+    if (row.fixed.size() <= column) row.fixed.resize(column + 1, 0);
     row.free[column] -= sign * quantity;
     if (!booking.is_fixture && !booking.is_lasting) row.taken[column] += sign * quantity;
+    if (booking.is_fixture) row.fixed[column] += sign * quantity;
   }
+  if (booking.is_fixture) ++changes_ever_;
   row.bookings += sign;
   if (!booking.is_fixture) {
     if (sign > 0) {
@@ -242,8 +226,7 @@ void Ledger::rebuild() {
 int Ledger::units_of(const Row& row, const Needs& needs, bool is_emptied) {
   std::int64_t fit = std::numeric_limits<std::int64_t>::max();
   for (const auto& [column, need] : needs) {
-    std::int64_t free = column < row.free.size() ? row.free[column] : 0;
-    if (is_emptied && column < row.taken.size()) free += row.taken[column];
+    const std::int64_t free = at(row.free, column) + (is_emptied ? at(row.taken, column) : 0);
     fit = std::min(fit, free / need);
   }
   return bounded_units(fit);
@@ -303,8 +286,7 @@ Clearing Ledger::clearing(const Shape& shape, std::span<const Leaver> leavers) {
   for (const auto& [column, need] : known.needs) start.needs.push_back(need);
   start.free.reserve(by_number_.size() * known.needs.size());
   for (const Row* row : by_number_) {
-    for (const auto& [column, need] : known.needs)
-      start.free.push_back(column < row->free.size() ? row->free[column] : 0);
+    for (const auto& [column, need] : known.needs) start.free.push_back(at(row->free, column));
   }
   for (const Leaver& leaver : leavers) {
     std::vector<Clearing::Use> spare, rest;
@@ -330,5 +312,36 @@ Clearing Ledger::clearing(const Shape& shape, std::span<const Leaver> leavers) {
 }
 
 Outlook Ledger::outlook(const Shape& shape) { return {counted(shape).units_after, end_by_number_}; }
+
+const std::vector<int>& Ledger::units_ever(const Shape& shape) {
+  Known& known = counted(shape);
+  if (known.ever_as_of == changes_ever_) return known.units_ever;
+  known.units_ever.assign(by_number_.size(), 0);
+  for (std::size_t number = 0; number < by_number_.size(); ++number) {
+    const Row& row = *by_number_[number];
+    if (!shape.demands.allow_one_day(*row.host)) continue;
+    std::int64_t fit = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [column, need] : known.needs)
+      fit = std::min(fit, (at(row.most, column) - at(row.fixed, column)) / need);
+    known.units_ever[number] = bounded_units(fit);
+  }
+  known.ever_as_of = changes_ever_;
+  return known.units_ever;
+}
+
+Ledger::Extent Ledger::extent_of(const Shape& shape) {
+  topology();
+  Extent extent;
+  for (const Row* row : by_number_) {
+    if (!shape.demands.allow_one_day(*row->host)) continue;
+    ++extent.hosts;
+    for (const auto& [resource, quantity] : shape.requests) {
+      const std::size_t column = column_of(resource);
+      std::int64_t& most = extent.most[resource];
+      most = std::max(most, at(row->most, column) - at(row->fixed, column));
+    }
+  }
+  return extent;
+}
 
 }  // namespace pawl::placement

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "operator/placement/booking.h"
 #include "operator/placement/clearing.h"
 #include "operator/placement/host.h"
 #include "operator/placement/placement.h"
@@ -25,19 +26,6 @@ struct Shape {
   Demands demands;
   auto operator<=>(const Shape&) const = default;
 };
-
-struct Booking {
-  std::string host;
-  Resources requests;
-  bool is_fixture = false;  // of a DaemonSet, or a mirror pod: a machine that has no other is empty
-  bool is_lasting = false;  // ends only when somebody ends it: of a Deployment, for example
-  std::string owner = "";   // "namespace/name" of its job, of a worker
-  std::optional<TimePoint> end = std::nullopt;  // by its own deadline, if it has one
-  bool operator==(const Booking&) const = default;
-};
-
-// Of a pod that is bound and has not ended; else nothing.
-std::optional<Booking> booking_of(const nlohmann::json& pod);
 
 // What fits on each host, by its number, when all that is booked there has ended, but for fixtures
 // and what is lasting.
@@ -70,6 +58,15 @@ class Ledger {
   const Topology& topology();
   const Room& room(const Shape& shape);
   Outlook outlook(const Shape& shape);  // good for as long as the room
+  // What would fit on each host if it were well, and nothing but fixtures were there: of the most
+  // that it ever had, since devices are gone for a while when a machine starts anew.
+  const std::vector<int>& units_ever(const Shape& shape);
+  struct Extent {
+    int hosts = 0;   // that such a pod may be on, once they are well
+    Resources most;  // of what it asks for, that one of these has for it
+  };
+  Extent extent_of(const Shape& shape);
+  std::uint64_t changes_ever() const { return changes_ever_; }  // of what that counts, so far
   // What of each owner may be taken out, in two groups one after the other: the spare pods of it,
   // by their keys, then its others. Fixtures stay.
   struct Leaver {
@@ -89,8 +86,9 @@ class Ledger {
   using Needs = std::vector<std::pair<std::size_t, std::int64_t>>;
   struct Row {  // of a host, which may be gone
     std::optional<Host> host;
-    std::vector<std::int64_t> free;   // by column; below 0 where too much is booked
-    std::vector<std::int64_t> taken;  // by those that will end
+    std::vector<std::int64_t> free;          // by column; below 0 where too much is booked
+    std::vector<std::int64_t> taken, fixed;  // by those that will end, and by fixtures
+    std::vector<std::int64_t> most;          // that it had
     int bookings = 0;
     std::vector<const Pod*> pods;  // that are no fixtures
     int number = -1;               // in the topology
@@ -113,6 +111,8 @@ class Ledger {
     Room room;
     std::vector<int> units_after;  // when all have ended that will
     std::size_t changes = 0;
+    std::vector<int> units_ever = {};
+    std::uint64_t ever_as_of = 0;  // changes of that
   };
   std::size_t column_of(const std::string& resource);
   void book(const std::string& key, Pod& pod, int sign);
@@ -138,6 +138,7 @@ class Ledger {
   std::vector<TimePoint> end_by_number_;  // of the last pod there
   std::vector<int> changed_;  // hosts whose bookings changed, since the topology was built
   std::list<Known> rooms_;    // the last that were asked for come first
+  std::uint64_t changes_ever_ = 1;
 };
 
 }  // namespace pawl::placement

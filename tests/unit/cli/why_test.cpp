@@ -158,6 +158,12 @@ const std::vector<Case> kCases = {
               "spec.scheduling.topology: this cluster has no level");
      },
      "this cluster has no level", "`kubectl -n team-a edit tj gpt`"},
+    {"larger than the cluster",
+     [](auto& f) {
+       f.hold("Stalled", "NeverFits",
+              "this cluster will never hold 40 workers of nvidia.com/gpu 8 each: 16 would fit");
+     },
+     "will never hold 40 workers", "`kubectl -n team-a edit tj gpt`"},
     {"name conflict",
      [](auto& f) {
        f.hold("Stalled", "NameConflict",

@@ -269,9 +269,11 @@ void Cluster::set_pod_status(const std::string& name, const json& status) {
                                  "status"));
 }
 
-void Cluster::take(const std::string& machine, int gpus) {
-  inbox_->post_booking("others/pod",
-                       placement::Booking{machine, {{"nvidia.com/gpu", gpus}}, false});
+void Cluster::take(const std::string& machine, int gpus, bool is_lasting) {
+  inbox_->post_booking(
+      "others/pod-on-" + machine,
+      placement::Booking{
+          .host = machine, .requests = {{"nvidia.com/gpu", gpus}}, .is_lasting = is_lasting});
 }
 
 // To the node that it is bound to by its required affinity, if it is.

@@ -56,7 +56,8 @@ class Cluster final : public kube::Transport {
   void edit_queue(const std::string& name, const std::function<void(api::TrainingQueue&)>& edit);
   void set_queue_status(const std::string& name, const api::TrainingQueueStatus& status);
   void drop_queue(const std::string& name);
-  void take(const std::string& machine, int gpus);  // by a pod of somebody else's
+  // By a pod of somebody else's; a lasting one ends only when somebody ends it.
+  void take(const std::string& machine, int gpus, bool is_lasting = false);
   void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
   std::string stuck;   // pods whose names begin so are bound, and do not start
   void finish_pods();  // ready ones succeed

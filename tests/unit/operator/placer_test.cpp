@@ -110,7 +110,8 @@ TEST_CASE("placer: activeSeconds counts from when there are nodes", "[controller
 
 TEST_CASE("placer: a new machine is room for who waits", "[controller][I43]") {
   Placed world;
-  world.cluster.create_job("large", 5, "Custom", 4);
+  world.cluster.take("node-a", 8);
+  world.cluster.create_job("large", 3, "Custom", 4);
   world.cluster.settle(seconds{30});
   CHECK(world.reason("large") == "WaitingForRoom");
   world.cluster.set_machine("node-c", 4);
@@ -237,14 +238,16 @@ TEST_CASE("placer: a required level is kept, or waited for", "[controller][I43][
   world.cluster.start_operator();
   world.cluster.set_machine("node-a", 8, "one");
   world.cluster.set_machine("node-b", 8, "two");
+  world.cluster.set_machine("node-c", 4, "one");
+  world.cluster.take("node-c", 4);
   const json rack = {{"topology", {{{"level", "rack"}}}}};
   world.cluster.create_job("train", 3, "Custom", 4, rack);
   world.cluster.settle(seconds{30});
   CHECK(world.reason("train") == "WaitingForRoom");
   CHECK(status_of(world.cluster, "train")["message"] ==
         "no room for 3 workers of nvidia.com/gpu 4 each within one rack: rack one would hold 2, in "
-        "all 4 would fit, on 2 of 2 nodes; it starts when pods end or nodes are added");
-  world.cluster.set_machine("node-c", 4, "two");
+        "all 4 would fit, on 2 of 3 nodes; it starts when pods end or nodes are added");
+  world.cluster.set_machine("node-d", 4, "two");
   world.cluster.settle(seconds{30});
   CHECK(world.phase("train") == "Running");
   const json placement = status_of(world.cluster, "train")["placement"];

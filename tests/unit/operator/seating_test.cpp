@@ -59,6 +59,31 @@ TEST_CASE("seating: a gang without room waits, and says why once", "[core][I43]"
   CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
 }
 
+TEST_CASE("seating: who never fits is Stalled until it may, and then waits as others do",
+          "[core][I48]") {
+  World world(2);
+  core::Seating answer{.defect = "too large", .never_fits = true};
+  world.seats = [&](const core::Observed&) { return answer; };
+  world.settle(seconds{30});
+  CHECK(world.condition("Stalled") == "True");
+  CHECK(world.job.status.phase == "Stalled");
+  CHECK(world.job.status.reason == "NeverFits");
+  CHECK(world.job.status.message == "too large");
+  CHECK(std::ranges::count(world.events, "NeverFits") == 1);
+  CHECK(world.plan().actions.empty());
+  answer = {.obstacle = "no room yet"};
+  world.settle(seconds{60});
+  CHECK(world.condition("Stalled") == "False");
+  CHECK(world.job.status.phase == "Starting");
+  CHECK(world.job.status.reason == "WaitingForRoom");
+  const int writes = world.status_writes;
+  world.settle(seconds{600});
+  CHECK(world.status_writes == writes);
+  world.seats = offer_of;
+  world.settle(seconds{60});
+  CHECK(world.text() == "Running attempt 1 counted 0 free 0 ready 2/2 live 2");
+}
+
 TEST_CASE("seating: each attempt is placed anew, when the pods of the one before are gone",
           "[core][I43][I4]") {
   World world(2);

@@ -96,6 +96,22 @@ TEST_CASE("host: nothing new goes to a machine that is cordoned or not ready", "
   CHECK_FALSE(allows({{"tolerations", {{{"operator", "Exists"}}}}}, silent));
 }
 
+TEST_CASE("host: what passes by itself keeps nothing away for ever", "[placement][I48]") {
+  const auto one_day = [](const char* key, const json& pod_spec = json::object()) {
+    json sick = node();
+    sick["status"]["conditions"][0]["status"] = "False";
+    sick["spec"]["unschedulable"] = true;
+    sick["spec"]["taints"] = {{{"key", key}, {"effect", "NoSchedule"}}};
+    return Demands::of(pod_spec).allow_one_day(host_of(sick));
+  };
+  CHECK(one_day("node.kubernetes.io/unreachable"));
+  CHECK(one_day("node.cloudprovider.kubernetes.io/uninitialized"));
+  CHECK(one_day("node.cilium.io/agent-not-ready"));
+  CHECK_FALSE(one_day("example.com/team"));
+  CHECK(one_day("example.com/team", {{"tolerations", {{{"operator", "Exists"}}}}}));
+  CHECK_FALSE(one_day("node.kubernetes.io/not-ready", {{"nodeSelector", {{"zone", "b"}}}}));
+}
+
 TEST_CASE("host: a heartbeat changes nothing", "[placement]") {
   json later = node();
   later["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-11-25T12:00:00Z";

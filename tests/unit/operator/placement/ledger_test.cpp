@@ -234,3 +234,29 @@ TEST_CASE("ledger: what fits without some owners is what fits when their pods ar
     CHECK(clearing.room().units == ledger.room(shape).units);
   }
 }
+
+TEST_CASE("ledger: what a host holds at most, however much ends", "[placement][I48]") {
+  Ledger ledger({"rack"});
+  ledger.set_host(host("a", 8));
+  ledger.set_host(host("b", 4));
+  CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{4, 2});
+  Booking lasting = on("a", 8), fixture = on("b", 1);
+  lasting.is_lasting = true;
+  fixture.is_fixture = true;
+  ledger.see_pod("team/lasting", lasting);
+  const auto before = ledger.changes_ever();
+  CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{4, 2});
+  ledger.see_pod("team/fixture", fixture);
+  CHECK(ledger.changes_ever() != before);
+  CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{4, 1});
+  CHECK(ledger.extent_of(gpus(2)).most == Resources{{"gpu", 8}, {"pods", 10}});
+  // What it had it may have again, as long as it is the same machine.
+  ledger.set_host(host("a", 0));
+  CHECK(ledger.room(gpus(2)).units == std::vector<int>{0, 1});
+  CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{4, 1});
+  ledger.drop_host("a");
+  ledger.set_host(host("a", 2));
+  CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{1, 1});
+  ledger.drop_pod("team/fixture");
+  CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{1, 2});
+}

@@ -1,0 +1,76 @@
+// Gangs that no node will ever hold, however much ends: larger than the cluster, or than the domain
+// that they have to be in, or of pods that are larger than any node. They are told at once, and
+// asked again when nodes come, or become others.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "operator/controller/placer.h"
+#include "operator/controller/placer_gang.h"
+
+namespace pawl::controller {
+
+void Placer::expect_nodes(bool are_expected) {
+  if (std::exchange(are_nodes_expected_, are_expected) != are_expected) reviewed_ = 0;
+}
+
+// Within one domain of those that it may be in.
+int Placer::units_ever(const admission::Gang& gang) {
+  const placement::Room emptied{ledger_.units_ever(gang.shape), {}};
+  return placement::largest(ledger_.topology(), emptied, gang.ask.required_depth).units;
+}
+
+// A cluster of which no node is there yet is one that is being made; and who had nodes for as many
+// until just now waits for theirs, and keeps the quota that it has.
+bool Placer::is_hopeless(const JobKey& key, const admission::Gang& gang, int least) {
+  const bool has_fitted = gang.keeps_quota && gang.kept_units >= least;
+  if (are_nodes_expected_ || has_fitted || ledger_.topology().hosts() == 0) return false;
+  const int units = units_ever(gang);
+  if (units >= least) return false;
+  hopeless_[key] = {gang.shape, gang.ask.required_depth, units};
+  return true;
+}
+
+std::string Placer::hopeless_text(const admission::Gang& gang, int least) {
+  const placement::Topology& topology = ledger_.topology();
+  const std::string each = requests_text(gang.shape.requests);
+  const auto extent = ledger_.extent_of(gang.shape);
+  const std::string all = counted(topology.hosts(), "node");
+  if (extent.hosts == 0)
+    return "its workers may be on none of the " + all +
+           " of this cluster: change what the template demands of nodes (nodeSelector, affinity, "
+           "tolerations), or add nodes that it allows";
+  const placement::Room emptied{ledger_.units_ever(gang.shape), {}};
+  const int depth = gang.ask.required_depth;
+  const auto most = placement::largest(topology, emptied, depth);
+  if (most.domain == nullptr)
+    return "no node of this cluster is large enough for a worker, which asks for " + each +
+           ": of each of these the most that one of " + counted(extent.hosts, "node") +
+           " has for it is " + requests_text(extent.most) + "; ask for less, or add larger nodes";
+  const std::string workers =
+      counted(least, "worker") + (each.empty() ? "" : " of " + each + " each");
+  const std::string on =
+      "with nothing else on the " + counted(extent.hosts, "node") + " that it may use";
+  if (depth == 0)
+    return "this cluster will never hold " + workers + ": " + on + ", " +
+           std::to_string(most.units) +
+           " would fit; lower spec.replicas or what a worker asks for, or add nodes";
+  const std::string level = levels_.name_at(depth);
+  return "no " + level + " will ever hold " + workers + ": " + on + ", " + level + " " +
+         most.domain->path + " would hold " + std::to_string(most.units) +
+         ", and no other more; lower spec.replicas or what a worker asks for, require a wider "
+         "level, or add nodes";
+}
+
+// Each is told anew when the answer has changed.
+void Placer::review_hopeless(std::vector<JobKey>& keys) {
+  ledger_.topology();
+  if (std::exchange(reviewed_, ledger_.changes_ever()) == ledger_.changes_ever()) return;
+  for (const auto& [key, hopeless] : hopeless_) {
+    const admission::Gang gang{.shape = hopeless.shape, .ask = {.required_depth = hopeless.depth}};
+    if (are_nodes_expected_ || units_ever(gang) != hopeless.units) keys.push_back(key);
+  }
+}
+
+}  // namespace pawl::controller
