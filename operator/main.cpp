@@ -52,6 +52,10 @@ constexpr char kUsage[] =
     "  --pod-groups BOOL       true: what the cluster's scheduler places begins in PodGroups\n"
     "                          (scheduling.k8s.io/v1beta1) where the cluster serves them; default: "
     "false\n"
+    "  --provisioning-class CLASS  of the ProvisioningRequests (autoscaling.x-k8s.io/v1) by which "
+    "an\n"
+    "                          autoscaler is asked for nodes for gangs that wait for room;\n"
+    "                          default: none is asked\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
     "                          default: they ask nobody\n"
     "  --health-address A:P    /healthz, /readyz, /metrics; default 0.0.0.0:8080\n"
@@ -62,6 +66,7 @@ constexpr char kProgramVersion[] = "0.1.0";
 struct Flags {
   std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, spot;
   std::string metadata, placement, reserve_after, flavors, pod_groups = "false";
+  std::string provisioning_class;
   std::string log_level = "info";
   std::string health_address = "0.0.0.0:" + std::to_string(api::kOperatorHealthPort);
 };
@@ -75,22 +80,23 @@ Result<Flags> read_flags(const std::vector<std::string>& arguments) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    std::string* const target = name == "--kubeconfig"          ? &flags.kubeconfig
-                                : name == "--namespace"         ? &flags.ns
-                                : name == "--launcher-image"    ? &flags.launcher_image
-                                : name == "--worker-image"      ? &flags.worker_image
-                                : name == "--image-pull-policy" ? &flags.pull_policy
-                                : name == "--lease"             ? &flags.lease
-                                : name == "--signals"           ? &flags.signals
-                                : name == "--spot"              ? &flags.spot
-                                : name == "--metadata"          ? &flags.metadata
-                                : name == "--placement"         ? &flags.placement
-                                : name == "--reserve-after"     ? &flags.reserve_after
-                                : name == "--flavors"           ? &flags.flavors
-                                : name == "--pod-groups"        ? &flags.pod_groups
-                                : name == "--health-address"    ? &flags.health_address
-                                : name == "--log-level"         ? &flags.log_level
-                                                                : nullptr;
+    std::string* const target = name == "--kubeconfig"           ? &flags.kubeconfig
+                                : name == "--namespace"          ? &flags.ns
+                                : name == "--launcher-image"     ? &flags.launcher_image
+                                : name == "--worker-image"       ? &flags.worker_image
+                                : name == "--image-pull-policy"  ? &flags.pull_policy
+                                : name == "--lease"              ? &flags.lease
+                                : name == "--signals"            ? &flags.signals
+                                : name == "--spot"               ? &flags.spot
+                                : name == "--metadata"           ? &flags.metadata
+                                : name == "--placement"          ? &flags.placement
+                                : name == "--reserve-after"      ? &flags.reserve_after
+                                : name == "--flavors"            ? &flags.flavors
+                                : name == "--pod-groups"         ? &flags.pod_groups
+                                : name == "--provisioning-class" ? &flags.provisioning_class
+                                : name == "--health-address"     ? &flags.health_address
+                                : name == "--log-level"          ? &flags.log_level
+                                                                 : nullptr;
     if (target == nullptr) return fail(Code::kInvalid, "unknown flag " + name);
     if (!value && i + 1 == arguments.size()) return fail(Code::kInvalid, name + " needs a value");
     *target = value ? *value : arguments[++i];
@@ -264,6 +270,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.children.pull_policy = flags.pull_policy;
   options.children.metadata = flags.metadata;
   options.children.spot = std::move(spot);
+  options.children.provisioning_class = flags.provisioning_class;
   controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
   PAWL_TRY(server, http::Server::start(health, [&](http::Request request, http::Reply reply) {
              reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));

@@ -15,13 +15,6 @@ json labels_of(const TrainingJob& job) {
       {kLabelManagedBy, kManagedBy}, {kLabelJobName, job.meta.name}, {kLabelJobUid, job.meta.uid}};
 }
 
-json metadata_of(const TrainingJob& job, const std::string& name) {
-  return {{"name", name},
-          {"namespace", job.meta.ns},
-          {"labels", labels_of(job)},
-          {"ownerReferences", json::array({owner_reference_of(job)})}};
-}
-
 // The account that the pods run under: the template's own where it names one (workload identity).
 std::string service_account_name(const TrainingJob& job) {
   const json pod_template = parse_json(job.spec.template_json);
@@ -34,6 +27,13 @@ std::string service_account_name(const TrainingJob& job) {
 }
 
 }  // namespace
+
+json metadata_of(const TrainingJob& job, const std::string& name) {
+  return {{"name", name},
+          {"namespace", job.meta.ns},
+          {"labels", labels_of(job)},
+          {"ownerReferences", json::array({owner_reference_of(job)})}};
+}
 
 json owner_reference_of(const TrainingJob& job) {
   return {{"apiVersion", kApiVersion}, {"kind", "TrainingJob"}, {"name", job.meta.name},

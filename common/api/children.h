@@ -25,7 +25,9 @@ struct ChildOptions {
   // Of the pod's creation: nodes whose quarantine is over by then are not avoided any more, nor is
   // spot after a fall-back.
   std::optional<TimePoint> now = {};
-  std::string pod_group = {};  // that this pod belongs to; empty: none
+  std::string pod_group = {};           // that this pod belongs to; empty: none
+  std::string provisioning_class = {};  // of requests for nodes; empty: nobody is asked for any
+  std::string node_request = {};        // whose nodes this pod is to be on; empty: of none
   std::string launcher_path = "pawl-launch";
   std::string trainer_path = "pawl-train";
 };
@@ -36,6 +38,8 @@ std::string pod_name(const TrainingJob& job, std::int64_t attempt, int slot, int
 std::string pod_name(const std::string& job_name, std::int64_t attempt, int slot, int n);
 // "pawl.dev/job-uid=<uid>": selects every pod of the job.
 std::string pod_selector(const TrainingJob& job);
+// Name, labels and owner of a child.
+nlohmann::json metadata_of(const TrainingJob& job, const std::string& name);
 // Every child's one owner: the job, as its controller.
 nlohmann::json owner_reference_of(const TrainingJob& job);
 // What a launcher starts. processesPerWorker, resolved: the number, else the GPUs of the worker

@@ -27,6 +27,11 @@ inline constexpr char kKueuePrefix[] = "kueue.x-k8s.io/";
 inline constexpr char kAnnotationClusterAutoscaler[] =
     "cluster-autoscaler.kubernetes.io/safe-to-evict";
 inline constexpr char kAnnotationKarpenter[] = "karpenter.sh/do-not-disrupt";
+// The capacity that was provided for a ProvisioningRequest is used by this pod.
+inline constexpr char kAnnotationNodeRequest[] =
+    "autoscaling.x-k8s.io/consume-provisioning-request";
+inline constexpr char kAnnotationNodeRequestClass[] =
+    "autoscaling.x-k8s.io/provisioning-class-name";
 
 // What the operator gives the launcher in the worker container's environment.
 inline constexpr char kEnvWorker[] =

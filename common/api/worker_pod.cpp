@@ -106,6 +106,10 @@ json metadata_of(const PodPlan& plan, json metadata) {
   mark_for_kueue(job, plan.attempt, metadata);
   fill_in(object_at(metadata, "annotations"),
           {{kAnnotationClusterAutoscaler, "false"}, {kAnnotationKarpenter, "true"}});
+  if (!plan.options.node_request.empty()) {
+    metadata["annotations"][kAnnotationNodeRequest] = plan.options.node_request;
+    metadata["annotations"][kAnnotationNodeRequestClass] = plan.options.provisioning_class;
+  }
   metadata["ownerReferences"] = json::array({owner_reference_of(job)});
   return metadata;
 }

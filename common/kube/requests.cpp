@@ -24,6 +24,9 @@ const Resource kRoles{kRbac, "v1", "roles", "Role"};
 const Resource kRoleBindings{kRbac, "v1", "rolebindings", "RoleBinding"};
 const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
 const Resource kPodGroups{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"};
+const Resource kPodTemplates{"", "v1", "podtemplates", "PodTemplate"};
+const Resource kProvisioningRequests{"autoscaling.x-k8s.io", "v1", "provisioningrequests",
+                                     "ProvisioningRequest"};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 const Resource kNodes{"", "v1", "nodes", "Node", false};
 const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",

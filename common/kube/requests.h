@@ -24,8 +24,8 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPods, kEvents, kServiceAccounts, kServices, kRoles, kRoleBindings,
-    kPodDisruptionBudgets, kPodGroups, kLeases, kNodes, kPriorityClasses, kTrainingJobs,
-    kWorkerGroups, kTrainingQueues;
+    kPodDisruptionBudgets, kPodGroups, kPodTemplates, kProvisioningRequests, kLeases, kNodes,
+    kPriorityClasses, kTrainingJobs, kWorkerGroups, kTrainingQueues;
 }  // namespace resources
 
 struct ListOptions {

@@ -5,6 +5,7 @@
 #include "common/api/codec.h"
 #include "common/api/contract.h"
 #include "common/api/json_fields.h"
+#include "common/api/provisioning.h"
 #include "common/base/hash.h"
 #include "common/base/json.h"
 #include "common/base/mutant.h"
@@ -34,6 +35,10 @@ const kube::Resource& resource_of(ObjectKind kind) {
       return kube::resources::kPodDisruptionBudgets;
     case ObjectKind::kPodGroup:
       return kube::resources::kPodGroups;
+    case ObjectKind::kPodTemplate:
+      return kube::resources::kPodTemplates;
+    case ObjectKind::kProvisioningRequest:
+      return kube::resources::kProvisioningRequests;
   }
   return kube::resources::kPods;
 }
@@ -77,8 +82,13 @@ kube::HttpRequest delete_job(const ExchangeContext& context, const std::string& 
 namespace {
 
 constexpr std::size_t kEventMessageBytesMax = 1'000;  // the API server takes 1,024
-json child_of(const api::TrainingJob& job, const core::CreateChild& action) {
+Result<json> child_of(const api::TrainingJob& job, const core::CreateChild& action,
+                      const api::ChildOptions& children) {
   switch (action.kind) {
+    case ObjectKind::kPodTemplate:
+      return api::pod_template_of(job, action.name, action.attempt, children);
+    case ObjectKind::kProvisioningRequest:
+      return api::provisioning_request_of(job, action.name, action.least, children);
     case ObjectKind::kServiceAccount:
       return api::service_account_of(job);
     case ObjectKind::kRole:
@@ -138,7 +148,10 @@ struct FirstRequest {
     return patch_status(context, action, action.resource_version);
   }
   Result<kube::HttpRequest> operator()(const core::CreateChild& action) const {
-    return create(action.kind, child_of(*context.job, action));
+    api::ChildOptions children = context.children;
+    children.now = context.now;
+    PAWL_TRY(child, child_of(*context.job, action, children));
+    return create(action.kind, child);
   }
   Result<kube::HttpRequest> operator()(const core::CreateGroup& action) const {
     return create(ObjectKind::kWorkerGroup, api::worker_group_of(*context.job, action.spec));
@@ -155,6 +168,7 @@ struct FirstRequest {
     api::ChildOptions children = context.children;
     children.now = context.now;
     children.pod_group = action.pod_group;
+    children.node_request = action.node_request;
     PAWL_TRY(pod,
              api::worker_pod_of(*context.job, action.attempt, action.slot, action.n, children));
     if (is_mutant(Mutant::kB22WrongOwner)) pod["metadata"]["ownerReferences"][0]["uid"] = "0";
@@ -168,8 +182,8 @@ struct FirstRequest {
     if (is_mutant(Mutant::kB01NoUid)) request.body.clear();
     return request;
   }
-  Result<kube::HttpRequest> operator()(const core::DeletePodGroup& action) const {
-    return kube::get_request(resource_of(ObjectKind::kPodGroup), context.ns, action.name);
+  Result<kube::HttpRequest> operator()(const core::DeleteChild& action) const {
+    return kube::get_request(resource_of(action.kind), context.ns, action.name);
   }
   Result<kube::HttpRequest> operator()(const core::DeleteOrphan& action) const {
     return kube::get_request(resource_of(action.kind), context.ns, action.name);

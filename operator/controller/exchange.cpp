@@ -62,8 +62,8 @@ Outcome Exchange::on_answer(const Result<Reply>& answer) {
   if (const auto* action = std::get_if<core::DeleteOrphan>(&action_)) {
     return on_orphan(answer, *action);
   }
-  if (const auto* action = std::get_if<core::DeletePodGroup>(&action_)) {
-    return on_old_pod_group(answer, *action);
+  if (const auto* action = std::get_if<core::DeleteChild>(&action_)) {
+    return on_old_child(answer, *action);
   }
   if (const auto* action = std::get_if<core::DeletePod>(&action_)) {
     return on_deleted(answer, action->uid);
@@ -178,6 +178,7 @@ std::string Exchange::name_of_child(const core::CreateChild& action) const {
   if (action.kind == ObjectKind::kService) return context_.job_name;  // part of host names
   if (action.kind == ObjectKind::kPodGroup)
     return api::pod_group_name(*context_.job, action.attempt);
+  if (!action.name.empty()) return action.name;
   return api::child_name(*context_.job);
 }
 
@@ -232,14 +233,13 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
 }
 
 // The name is of an attempt that is over: nobody makes another one of it.
-Outcome Exchange::on_old_pod_group(const Result<Reply>& answer,
-                                   const core::DeletePodGroup& action) {
+Outcome Exchange::on_old_child(const Result<Reply>& answer, const core::DeleteChild& action) {
   if (is_code(answer, Code::kNotFound) || is_code(answer, Code::kForbidden)) return Done{};
   if (!answer) return Failed{answer.error()};
   if (stage_ == Stage::kDelete) return Done{};
   const bool is_ours = core::is_owned_by(answer->meta, context_.job->meta.uid);
   if (!is_ours || answer->meta.deletion_time) return Done{};
-  return send(kube::delete_request(resource_of(ObjectKind::kPodGroup), context_.ns, action.name,
+  return send(kube::delete_request(resource_of(action.kind), context_.ns, action.name,
                                    {.uid = answer->meta.uid}),
               Stage::kDelete);
 }

@@ -49,7 +49,7 @@ class Exchange {
   Outcome on_created(const Result<Reply>& answer, std::optional<Kind> watched,
                      core::ObjectKind kind, const std::string& name);
   Outcome on_existing(const Result<Reply>& answer);
-  Outcome on_old_pod_group(const Result<Reply>& answer, const core::DeletePodGroup& action);
+  Outcome on_old_child(const Result<Reply>& answer, const core::DeleteChild& action);
   std::string name_of_child(const core::CreateChild& action) const;
   Outcome on_deleted(const Result<Reply>& answer, const std::string& uid);
   Outcome on_orphan(const Result<Reply>& answer, const core::DeleteOrphan& action);

@@ -86,8 +86,16 @@ void Inbox::post_queue_answer(const std::string& name, Result<std::string> resul
   note([&](Mail& mail) { mail.queue_answers.insert_or_assign(name, std::move(result)); });
 }
 
-void Inbox::post_pod_groups(Result<bool> is_served) {
-  note([&](Mail& mail) { mail.serves_pod_groups = std::move(is_served); });
+void Inbox::post_served(const std::string& plural, Result<bool> is_served) {
+  note([&](Mail& mail) { mail.served.insert_or_assign(plural, std::move(is_served)); });
+}
+
+void Inbox::post_node_request(const std::string& id, std::optional<SeenRequest> request) {
+  note([&](Mail& mail) { mail.node_requests[id] = std::move(request); });
+}
+
+void Inbox::post_node_requests_listed() {
+  note([](Mail& mail) { mail.are_node_requests_listed = true; });
 }
 
 void Inbox::nudge() {

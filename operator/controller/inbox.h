@@ -63,6 +63,11 @@ struct PriorityClass {
   bool operator==(const PriorityClass&) const = default;
 };
 
+struct SeenRequest {
+  std::string job;  // by its name
+  api::NodeRequest request;
+};
+
 struct Mail {
   std::vector<Change> changes;           // by kind, namespace, name
   std::array<std::string, kKinds> view;  // how far each view has come: a resourceVersion, or ""
@@ -79,7 +84,10 @@ struct Mail {
        are_queues_listed = false;
   // To writes of their status, by name: the resourceVersion by then.
   std::map<std::string, Result<std::string>> queue_answers;
-  std::optional<Result<bool>> serves_pod_groups;  // the newest answer to that question
+  std::map<std::string, Result<bool>> served;  // by plural: the newest answers to that question
+  // ProvisioningRequests of jobs, by "namespace/name".
+  std::map<std::string, std::optional<SeenRequest>> node_requests;
+  bool are_node_requests_listed = false;
 };
 
 class Inbox {
@@ -100,7 +108,9 @@ class Inbox {
   void post_queue(const std::string& name, std::optional<api::TrainingQueue> queue);
   void post_queues_listed();
   void post_queue_answer(const std::string& name, Result<std::string> result);
-  void post_pod_groups(Result<bool> is_served);
+  void post_served(const std::string& plural, Result<bool> is_served);
+  void post_node_request(const std::string& id, std::optional<SeenRequest> request);
+  void post_node_requests_listed();
   void nudge();  // wakes the owner for what is not mail
   void stop();   // wakes the owner for good
 

@@ -5,6 +5,7 @@
 
 #include "common/api/contract.h"
 #include "common/base/mutant.h"
+#include "common/kube/requests.h"
 #include "operator/core/pods.h"
 
 namespace pawl::controller {
@@ -55,7 +56,9 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       options_(std::move(options)),
       policy_(options_.policy),
       queue_reporter_(transport, log, inbox_),
-      pod_groups_(transport, log, inbox_, options_.wants_pod_groups),
+      pod_groups_({transport, log, inbox_}, kube::resources::kPodGroups, options_.wants_pod_groups),
+      provisioning_({transport, log, inbox_}, kube::resources::kProvisioningRequests,
+                    options_.placement && !options_.policy.children.provisioning_class.empty()),
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
   if (options_.placement)
@@ -71,11 +74,13 @@ void ControllerLoop::cancel_requests() {
   }
   queue_reporter_.cancel();
   pod_groups_.cancel();
+  provisioning_.cancel();
 }
 
 bool ControllerLoop::is_synced() const {
   return std::ranges::all_of(is_synced_, [](bool synced) { return synced; }) &&
-         pod_groups_.is_known() && (!placer_ || placer_->is_listed());
+         pod_groups_.is_known() && (!placer_ || placer_->is_listed()) && provisioning_.is_known() &&
+         (!provisioning_.is_served() || node_requests_.is_listed());
 }
 
 SteadyPoint ControllerLoop::last_contact() const { return *std::ranges::min_element(contact_at_); }
@@ -97,7 +102,7 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
     const bool decides = placer_ && unseen_.empty();
     for (int i = 0; decides && i < kRoundsMax && decide_on_room(); ++i) consider_queued();
   }
-  std::optional<SteadyPoint> next = pod_groups_.turn(clock_.steady_now());
+  std::optional<SteadyPoint> next = ask_what_is_served();
   if (!may_plan()) return next;
   const auto report = report_queues();
   if (report) next = std::min(next.value_or(SteadyPoint::max()), *report);
@@ -105,6 +110,12 @@ std::optional<SteadyPoint> ControllerLoop::turn() {
   if (search) next = std::min(next.value_or(SteadyPoint::max()), steady_of(*search));
   if (!timers_.empty()) next = std::min(next.value_or(SteadyPoint::max()), timers_.begin()->first);
   return next;
+}
+
+std::optional<SteadyPoint> ControllerLoop::ask_what_is_served() {
+  const auto groups = pod_groups_.turn(clock_.steady_now());
+  const auto requests = provisioning_.turn(clock_.steady_now());
+  return groups && requests ? std::min(*groups, *requests) : groups ? groups : requests;
 }
 
 std::optional<SteadyPoint> ControllerLoop::report_queues() {
@@ -131,7 +142,7 @@ void ControllerLoop::hold_seats() {
   if (std::exchange(are_seats_held_, true)) return;
   for (const JobKey& key : cache_.keys()) {
     const JobEntry& entry = *cache_.find(key);
-    if (entry.job) placer_->hold(key, observed(entry, keyed_[key]), clock_.now());
+    if (entry.job) placer_->hold(key, observed(key, entry, keyed_[key]), clock_.now());
   }
 }
 
@@ -145,8 +156,12 @@ bool ControllerLoop::decide_on_room() {
 void ControllerLoop::receive(Mail& mail) {
   queue_reporter_.receive(mail);
   pod_groups_.receive(mail, clock_.steady_now());
-  policy_.pod_groups = pod_groups_.pod_groups();
+  policy_.pod_groups = pod_groups_.outcome();
+  provisioning_.receive(mail, clock_.steady_now());
+  policy_.provisioning = provisioning_.outcome();
   if (placer_) placer_->receive(mail);
+  if (placer_) placer_->expect_nodes(provisioning_.is_served());
+  for (const JobKey& key : node_requests_.receive(mail)) mark(key);
   for (const Change& change : mail.changes) {
     const auto key = cache_.apply(change);
     if (key && !(is_mutant(Mutant::kB32NotWoken) && change.kind == Kind::kPod)) mark(*key);
@@ -267,7 +282,8 @@ void ControllerLoop::release(const JobKey& key, const JobEntry* entry) {
   placer_->release(key, active, given_up.has_value());
 }
 
-core::Observed ControllerLoop::observed(const JobEntry& entry, const Keyed& keyed) const {
+core::Observed ControllerLoop::observed(const JobKey& key, const JobEntry& entry,
+                                        const Keyed& keyed) const {
   core::Observed seen;
   seen.job = entry.job.get();
   seen.group = entry.group.get();
@@ -276,13 +292,14 @@ core::Observed ControllerLoop::observed(const JobEntry& entry, const Keyed& keye
   seen.refusal = keyed.refusal;
   seen.status_written_at = keyed.status_written_at;
   seen.signals = cache_.signals();
+  seen.node_requests = node_requests_.of(key, clock_.now());
   return seen;
 }
 
 core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed) {
   core::Plan orphans = core::plan_orphans(orphans_of(key, entry));
   if (!orphans.actions.empty() || !entry.job) return orphans;
-  core::Observed seen = observed(entry, keyed);
+  core::Observed seen = observed(key, entry, keyed);
   const TimePoint now = clock_.now();
   if (placer_) {
     if (const auto until = placer_->hold(key, seen, now)) wake_at(key, steady_of(*until));

@@ -19,30 +19,16 @@
 #include "common/kube/transport.h"
 #include "operator/controller/cache.h"
 #include "operator/controller/inbox.h"
+#include "operator/controller/loop_options.h"
 #include "operator/controller/metrics.h"
+#include "operator/controller/node_request_book.h"
 #include "operator/controller/placer.h"
 #include "operator/controller/plan_run.h"
-#include "operator/controller/pod_group_api.h"
 #include "operator/controller/queue_reporter.h"
+#include "operator/controller/served_api.h"
 #include "operator/core/plan.h"
 
 namespace pawl::controller {
-
-struct LoopOptions {
-  core::Policy policy;
-  std::size_t runs_max = 64;  // plans under way; more keys wait their turn
-  std::size_t wave_max = 16;  // requests of one plan under way
-  bool is_standby = false;    // takes in what is posted and plans nothing until lead()
-  // Of all running gangs together: their reports, and the job statuses that follow from those.
-  int writes_per_second_max = 30;
-  std::optional<placement::Levels> placement;  // nothing: the cluster's scheduler decides on nodes
-  bool reports_queues = true;                  // into their status
-  admission::Patience patience;
-  Flavors flavors;                // of nodes, with quotas of their own
-  bool wants_pod_groups = false;  // for what the scheduler places, where the cluster serves them
-};
-
-using Views = std::array<std::string, kKinds>;  // resourceVersions
 
 class ControllerLoop {
  public:
@@ -101,8 +87,9 @@ class ControllerLoop {
   void wake_at(const JobKey& key, SteadyPoint time);
   void consider(const JobKey& key);
   void release(const JobKey& key, const JobEntry* entry);
-  core::Observed observed(const JobEntry& entry, const Keyed& keyed) const;
+  core::Observed observed(const JobKey& key, const JobEntry& entry, const Keyed& keyed) const;
   core::Plan decide(const JobKey& key, const JobEntry& entry, const Keyed& keyed);
+  std::optional<SteadyPoint> ask_what_is_served();
   void hold_seats();
   bool decide_on_room();
   std::optional<SteadyPoint> report_queues();
@@ -128,7 +115,8 @@ class ControllerLoop {
   Cache cache_;
   std::optional<Placer> placer_;
   QueueReporter queue_reporter_;
-  PodGroupApi pod_groups_;
+  ServedApi pod_groups_, provisioning_;
+  NodeRequestBook node_requests_;
   std::set<JobKey> unseen_;  // that were there when it began to lead, and were not looked at since
   bool are_seats_held_ = false;  // of all jobs, so that the first decision can be made
   WriteGate gate_;

@@ -104,6 +104,7 @@ void ControllerLoop::finish(std::uint64_t id) {
   } else {
     keyed.errors = 0;
   }
+  if (!run.error()) node_requests_.note(key, run.plan(), run.job_uid(), clock_.now());
   if (!run.error() && has_created) {
     keyed.refusal.reset();
     keyed.refusals = 0;

@@ -12,7 +12,7 @@ struct ActionName {
   std::string operator()(const core::ConfirmRecord&) const { return "confirm_record"; }
   std::string operator()(const core::PatchStatus&) const { return "patch_status"; }
   std::string operator()(const core::CreateChild&) const { return "create_child"; }
-  std::string operator()(const core::DeletePodGroup&) const { return "delete_pod_group"; }
+  std::string operator()(const core::DeleteChild&) const { return "delete_child"; }
   std::string operator()(const core::CreateGroup&) const { return "create_group"; }
   std::string operator()(const core::PatchGroup&) const { return "patch_group"; }
   std::string operator()(const core::CreatePod&) const { return "create_pod"; }

@@ -89,7 +89,8 @@ class Operator::Impl {
                                                  inbox_, loop_options(options_));
     if (loop_) loop->follow(*loop_);
     loop_ = std::move(loop);
-    const WatchOptions watched{options_.ns, options_.signals, options_.placement.has_value()};
+    const WatchOptions watched{options_.ns, options_.signals, options_.placement.has_value(),
+                               !options_.children.provisioning_class.empty()};
     watches_.emplace(transport_, clock_, log_, watched, inbox_);
   }
 

@@ -184,14 +184,15 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   const int kept = staff.is_between ? std::min(staff.kept, job.spec.replicas) : 0;
   std::erase_if(charged, [&](int slot) { return staff.given_up.contains(slot); });
   Asked& asked = asked_[key];
-  if (asked.attempt != job.status.attempt) asked.refusal.reset();
+  if (asked.attempt != job.status.attempt) asked = {};
   hopeless_.erase(key);
   asked = {.attempt = job.status.attempt,
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
            .is_elastic = plan.members_least < plan.pods_wanted,
-           .refusal = std::move(asked.refusal)};
+           .refusal = std::move(asked.refusal),
+           .lacks_nodes_since = asked.lacks_nodes_since};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();

@@ -98,7 +98,8 @@ class Placer {
   placement::Resources charged_each(const Held& held) const;
   void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
   std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
-  Answer refusal(const admission::Verdict& verdict, const Asked& asked, TimePoint now);
+  Answer refusal(const admission::Verdict& verdict, Asked& asked, TimePoint now);
+  bool lacks_nodes(const admission::Gang& gang, const admission::Verdict& verdict) const;
   int units_ever(const admission::Gang& gang);
   std::string hopeless_text(const admission::Gang& gang, int least);
   bool is_hopeless(const JobKey& key, const admission::Gang& gang, int least);

@@ -42,8 +42,9 @@ struct AskedRoom {  // of which job, while it is in line or has an answer
   std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
   bool is_elastic = false;                  // it may be smaller than that
   std::optional<SeatingAnswer> answer = std::nullopt;
-  std::optional<core::Seating> refusal = std::nullopt;  // the answer that it took last
-  std::vector<std::string> offered = {};                // pods that the answer has nodes for
+  std::optional<core::Seating> refusal = std::nullopt;        // the answer that it took last
+  std::vector<std::string> offered = {};                      // pods that the answer has nodes for
+  std::optional<TimePoint> lacks_nodes_since = std::nullopt;  // as it was told
 };
 
 // That will never be held by the nodes as they are: it asks again when they could hold another

@@ -102,11 +102,25 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
   return text + "; it starts when pods end or nodes are added";
 }
 
-Placer::Answer Placer::refusal(const admission::Verdict& verdict, const Asked& asked,
-                               TimePoint now) {
+// Whoever waits far back in line asks when its time comes: an autoscaler is not to add nodes for
+// all at once.
+bool Placer::lacks_nodes(const admission::Gang& gang, const admission::Verdict& verdict) const {
+  constexpr int kAskersMax = 16;
+  const bool waits_for_others = verdict.shortage || verdict.is_behind || verdict.is_passed_over;
+  return !waits_for_others && !gang.is_underway && !gang.is_growth && verdict.ahead < kAskersMax &&
+         preemptor_.leaving_for(gang.id) == 0;
+}
+
+Placer::Answer Placer::refusal(const admission::Verdict& verdict, Asked& asked, TimePoint now) {
   const admission::Gang& gang = *line_.find(verdict.id);
+  if (!lacks_nodes(gang, verdict)) {
+    asked.lacks_nodes_since.reset();
+  } else if (!asked.lacks_nodes_since) {
+    asked.lacks_nodes_since = now;
+  }
   Answer answer{{.obstacle = obstacle(gang, verdict, now),
                  .lacks_quota = verdict.shortage.has_value(),
+                 .lacks_nodes_since = asked.lacks_nodes_since,
                  .keeps_quota = gang.keeps_quota},
                 verdict.ahead};
   const int depth = gang.ask.required_depth;

@@ -10,8 +10,11 @@ namespace {
 // Actions of one number may be under way together.
 int wave_of(const core::Action& action) {
   if (const auto* child = std::get_if<core::CreateChild>(&action)) {
-    // Beside its Role it would be answered 404 now and then, and all would be asked for again.
-    return child->kind == core::ObjectKind::kRoleBinding ? 0 : 1;
+    // Beside its Role it would be answered 404 now and then, and all would be asked for again; and
+    // who looks at a request looks at its template.
+    const bool follows = child->kind == core::ObjectKind::kRoleBinding ||
+                         child->kind == core::ObjectKind::kProvisioningRequest;
+    return follows ? 0 : 1;
   }
   if (std::get_if<core::CreatePod>(&action) != nullptr) return 2;
   if (std::get_if<core::DeletePod>(&action) != nullptr) return 3;

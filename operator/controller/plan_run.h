@@ -38,6 +38,7 @@ class PlanRun {
   bool is_over() const;
   const JobKey& key() const { return key_; }
   const core::Plan& plan() const { return plan_; }
+  std::string job_uid() const { return context_.job ? context_.job->meta.uid : ""; }
   const std::optional<RunError>& error() const { return error_; }
   // Written or, where a write did not take effect, read: what our view has to come up to.
   const std::vector<Written>& written() const { return written_; }

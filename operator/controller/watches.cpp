@@ -4,6 +4,7 @@
 
 #include "common/api/codec.h"
 #include "common/api/contract.h"
+#include "common/api/provisioning.h"
 #include "common/base/json.h"
 
 namespace pawl::controller {
@@ -235,6 +236,35 @@ kube::InformerEvents queue_informer_events(Log& log, std::shared_ptr<Inbox> inbo
   return events;
 }
 
+kube::InformerOptions node_request_informer_options(const std::string& ns) {
+  kube::InformerOptions options;
+  options.resource = kube::resources::kProvisioningRequests;
+  options.ns = ns;
+  options.label_selector = std::string(api::kLabelManagedBy) + "=" + api::kManagedBy;
+  options.may_be_absent = true;  // then nobody is asked for nodes
+  return options;
+}
+
+kube::InformerEvents node_request_informer_events(std::shared_ptr<Inbox> inbox) {
+  kube::InformerEvents events;
+  events.on_upsert = [inbox](const nlohmann::json& object) {
+    const auto meta = api::decode_meta(object);
+    auto request = api::decode_node_request(object);
+    if (!meta || !request) return;  // somebody else's
+    const auto job = meta->labels.find(api::kLabelJobName);
+    if (job == meta->labels.end()) return;
+    inbox->post_node_request(meta->ns + "/" + meta->name,
+                             SeenRequest{job->second, std::move(*request)});
+  };
+  events.on_delete = [inbox](const nlohmann::json& object) {
+    if (const auto meta = api::decode_meta(object))
+      inbox->post_node_request(meta->ns + "/" + meta->name, std::nullopt);
+  };
+  events.on_synced = [inbox](const std::string&) { inbox->post_node_requests_listed(); };
+  events.on_progress = [](const std::string&) {};
+  return events;
+}
+
 namespace {
 
 // One after the other, of one informer.
@@ -271,6 +301,8 @@ Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log,
     watch(class_informer_options(), class_informer_events(inbox));
     watch(queue_informer_options(), queue_informer_events(log, inbox));
   }
+  if (options.has_placement && options.has_node_requests)
+    watch(node_request_informer_options(options.ns), node_request_informer_events(inbox));
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod})
     watch(informer_options(kind, options.ns), informer_events(kind, log, inbox));
 }

@@ -43,10 +43,15 @@ kube::InformerEvents class_informer_events(std::shared_ptr<Inbox> inbox);
 kube::InformerOptions queue_informer_options();
 kube::InformerEvents queue_informer_events(Log& log, std::shared_ptr<Inbox> inbox);
 
+// Requests for nodes, of jobs.
+kube::InformerOptions node_request_informer_options(const std::string& ns);
+kube::InformerEvents node_request_informer_events(std::shared_ptr<Inbox> inbox);
+
 struct WatchOptions {
   std::string ns;                                   // of jobs and their objects; empty: all
   std::shared_ptr<const SignalTable> signals = {};  // null, or without rows: nodes say nothing
   bool has_placement = false;                       // all nodes and pods are looked at
+  bool has_node_requests = false;                   // with that
 };
 
 class Watches {

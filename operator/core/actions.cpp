@@ -18,8 +18,8 @@ struct Describe {
   std::string operator()(const PatchGroup&) const { return "patch WorkerGroup"; }
   std::string operator()(const CreatePod& action) const { return "create Pod " + action.name; }
   std::string operator()(const DeletePod& action) const { return "delete Pod " + action.name; }
-  std::string operator()(const DeletePodGroup& action) const {
-    return "delete PodGroup " + action.name;
+  std::string operator()(const DeleteChild& action) const {
+    return std::string("delete ") + kind_name(action.kind) + " " + action.name;
   }
   std::string operator()(const DeleteOrphan& action) const {
     return std::string("delete orphaned ") + kind_name(action.kind) + " " + action.name;
@@ -50,6 +50,10 @@ const char* kind_name(ObjectKind kind) {
       return "PodDisruptionBudget";
     case ObjectKind::kPodGroup:
       return "PodGroup";
+    case ObjectKind::kPodTemplate:
+      return "PodTemplate";
+    case ObjectKind::kProvisioningRequest:
+      return "ProvisioningRequest";
   }
   return "object";
 }

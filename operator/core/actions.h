@@ -24,19 +24,22 @@ enum class ObjectKind {
   kRoleBinding,
   kDisruptionBudget,
   kPodGroup,
+  kPodTemplate,
+  kProvisioningRequest,
   kService
 };
 const char* kind_name(ObjectKind kind);
 
-// ServiceAccount, Role, RoleBinding, PodDisruptionBudget, Service or PodGroup. AlreadyExists with
-// our owner UID is success; a budget or group with another number of pods gets this one.
+// Any of the job's but its WorkerGroup and its pods. AlreadyExists with our owner UID is success; a
+// budget or group with another number of pods gets this one.
 struct CreateChild {
   ObjectKind kind = ObjectKind::kServiceAccount;
   // Of a disruption budget, as api::disruption_budget_of() takes it; of a pod group how many pods
-  // are scheduled together.
+  // are scheduled together, of a request for how many there are to be nodes.
   int least = 0;
   bool is_indivisible = false;  // a pod group: whoever preempts one of its pods preempts all
-  std::int64_t attempt = 0;     // of a pod group
+  std::int64_t attempt = 0;     // of a pod group, or a pod template
+  std::string name = {};        // of a pod template, or a provisioning request
   bool operator==(const CreateChild&) const = default;
 };
 
@@ -57,15 +60,18 @@ struct CreatePod {
   std::int64_t attempt = 0;
   int slot = 0, n = 0;
   std::string name;
-  std::string pod_group = {};  // that it belongs to; empty: none
+  std::string pod_group = {};     // that it belongs to; empty: none
+  std::string node_request = {};  // whose nodes it is to be on; empty: of none
   bool operator==(const CreatePod&) const = default;
 };
 
-// That of an attempt before. It is read first, and left alone where it is not ours; that it is gone
-// already, or that we may not look for it any more, is success.
-struct DeletePodGroup {
+// A pod group of an attempt before, or a request for nodes that is over and its template. It is
+// read first, and left alone where it is not ours; that it is gone already, or that we may not look
+// for it any more, is success.
+struct DeleteChild {
+  ObjectKind kind = ObjectKind::kPodGroup;
   std::string name;
-  bool operator==(const DeletePodGroup&) const = default;
+  bool operator==(const DeleteChild&) const = default;
 };
 
 struct DeletePod {
@@ -122,7 +128,7 @@ struct DeleteOrphan {
 
 using Action =
     std::variant<ConfirmGone, ConfirmRecord, PatchStatus, CreateChild, CreateGroup, PatchGroup,
-                 CreatePod, DeletePod, DeletePodGroup, DeleteOrphan, DeleteJob, EmitEvent>;
+                 CreatePod, DeletePod, DeleteChild, DeleteOrphan, DeleteJob, EmitEvent>;
 
 bool is_creation(const Action& action);  // of an object
 

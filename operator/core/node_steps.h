@@ -58,6 +58,12 @@ void drop_pod_group(Pass& pass);         // of the attempt on record, which anot
 // After the group that it belongs to, where it does.
 void create_pod(Pass& pass, const api::WorkerGroupSpec& spec, const api::EligiblePod& place);
 std::string placed_by(const Pass& pass);  // for status.placedBy
+// provision.cpp: nodes that an autoscaler is asked for. What is to be said of that of a gang that
+// waits for room, from a semicolon on; "": nothing.
+std::string ask_for_nodes(Pass& pass, const Seating& seating);
+void drop_node_requests(Pass& pass);             // that nobody needs any more
+bool is_request_refused(const Pass& pass);       // by the API server: that stops nobody
+std::string consumed_request(const Pass& pass);  // by the first pods of the attempt; "": none
 // late_start.cpp: true if its nodes are given back, because it did not begin on them in time.
 bool gives_up_start(Pass& pass);
 // seating.cpp: true if the gang is to be placed anew as a whole, as it cannot get a lost member

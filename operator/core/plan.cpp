@@ -125,6 +125,7 @@ Plan plan(const Observed& seen, const Policy& policy, TimePoint now) {
   wake_for_giving_up(pass);
   copy_report(pass);
   decide(pass);
+  drop_node_requests(pass);
   return seal(pass);
 }
 

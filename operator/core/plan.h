@@ -12,18 +12,22 @@
 #include <vector>
 
 #include "common/api/children.h"
+#include "common/api/provisioning.h"
 #include "common/api/types.h"
 #include "operator/core/actions.h"
 
 namespace pawl::core {
 
-// Whether what the scheduler places is to belong to PodGroups: not asked for, asked for of a
-// cluster that does not serve them, or of one that does.
-enum class PodGroups { kOff, kMissing, kServed };
+// What not every cluster serves: not asked for, asked for of a cluster that does not serve it, or
+// of one that does.
+enum class OptionalApi { kOff, kMissing, kServed };
 
 struct Policy {
   api::ChildOptions children;
-  PodGroups pod_groups = PodGroups::kOff;
+  OptionalApi pod_groups = OptionalApi::kOff;    // for what the scheduler places
+  OptionalApi provisioning = OptionalApi::kOff;  // an autoscaler is asked for nodes for who waits
+  std::chrono::seconds provisioning_after{10};   // of waiting
+  std::chrono::seconds provisioning_first{60}, provisioning_max{1800};  // until it is asked again
   int report_seconds = 10;                 // WorkerGroup.spec.reportSeconds
   std::chrono::seconds suspend_grace{30};  // for saving, before pods are deleted
   std::chrono::seconds culprit_wait{5};    // victims wait for the report that names the culprit
@@ -69,9 +73,11 @@ struct Seating {
   std::optional<api::PlacementStatus> offer;  // booked for this plan
   std::string obstacle;                       // why there is none: a sentence
   bool lacks_quota = false;                   // is that why
-  bool keeps_quota = false;                   // with that: of the attempt before
-  std::string defect;       // why there never is one, as the job and the cluster stand: a sentence
-  bool never_fits = false;  // is that why: whatever ends, the nodes are too few, or too small
+  // Since when more nodes would help: it has quota, and nobody leaves for it.
+  std::optional<TimePoint> lacks_nodes_since = std::nullopt;
+  bool keeps_quota = false;  // with that: of the attempt before
+  std::string defect;        // why there never is one, as the job and the cluster stand: a sentence
+  bool never_fits = false;   // is that why: whatever ends, the nodes are too few, or too small
   // As an offer, where a gang has begun, of pods that come in later.
   std::vector<api::PlacedPod> later;
   bool is_room_elsewhere = false;  // with an obstacle to those: not near the others, for all
@@ -92,6 +98,7 @@ struct Observed {
   const NodeSignals* signals = nullptr;        // null: nodes are not watched, or not listed yet
   const Seating* seating = nullptr;            // null: the cluster's scheduler decides
   std::string placed_by = {};                  // for status.placedBy
+  std::vector<const api::NodeRequest*> node_requests = {};  // of the job's name, in any order
 };
 
 Plan plan(const Observed& seen, const Policy& policy, TimePoint now);

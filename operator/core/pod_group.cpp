@@ -25,7 +25,7 @@ CreateChild pod_group(const WorkerGroupSpec& spec) {
 }  // namespace
 
 bool joins_pod_group(const Pass& pass) {
-  return pass.policy.pod_groups == PodGroups::kServed && is_left_to_scheduler(pass) &&
+  return pass.policy.pod_groups == OptionalApi::kServed && is_left_to_scheduler(pass) &&
          may_join_pod_group(pass.job);
 }
 
@@ -38,7 +38,7 @@ bool is_in_pod_group(const Pass& pass) {
 void drop_pod_group(Pass& pass) {
   const std::string& name = pass.group->spec.pod_group;
   if (!name.empty() && name != pod_group_name(pass.job, pass.job.status.attempt))
-    pass.acts.push_back(DeletePodGroup{name});
+    pass.acts.push_back(DeleteChild{ObjectKind::kPodGroup, name});
 }
 
 // The group is asked for with each wave, in case that somebody has deleted it.
@@ -46,12 +46,12 @@ void create_pod(Pass& pass, const WorkerGroupSpec& spec, const EligiblePod& plac
   const std::string name = pod_group_name(pass.job, spec.attempt);
   const bool is_first = pass.report == nullptr && place.n == 0 && place.slot < most_members(spec);
   const bool is_in_it =
-      is_first && spec.pod_group == name && pass.policy.pod_groups != PodGroups::kMissing;
+      is_first && spec.pod_group == name && pass.policy.pod_groups != OptionalApi::kMissing;
   const CreateChild group = pod_group(spec);
   if (is_in_it && std::ranges::find(pass.acts, Action{group}) == pass.acts.end())
     pass.acts.emplace_back(group);
-  pass.acts.push_back(
-      CreatePod{spec.attempt, place.slot, place.n, place.name, is_in_it ? name : ""});
+  pass.acts.push_back(CreatePod{spec.attempt, place.slot, place.n, place.name, is_in_it ? name : "",
+                                is_first ? consumed_request(pass) : ""});
 }
 
 std::string placed_by(const Pass& pass) {
@@ -64,7 +64,7 @@ std::string placed_by(const Pass& pass) {
            std::to_string(pass.policy.moves_max) + " times";
   }
   const std::string& why = pass.seen.placed_by;
-  const bool are_missing = !is_in_it && pass.policy.pod_groups == PodGroups::kMissing &&
+  const bool are_missing = !is_in_it && pass.policy.pod_groups == OptionalApi::kMissing &&
                            is_left_to_scheduler(pass) && may_join_pod_group(pass.job);
   if (are_missing) return why + "; the cluster serves no PodGroups (scheduling.k8s.io/v1beta1)";
   if (!is_in_it) return why;

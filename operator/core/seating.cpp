@@ -44,6 +44,7 @@ void say_no_room(Pass& pass, const Seating& seating) {
   if (pass.seats_least > least_members(pass))
     message += "; it begins with " + std::to_string(least_members(pass)) +
                " workers or more from " + format_time(settles_at(pass)) + " on";
+  message += ask_for_nodes(pass, seating);
   if (running == nullptr || running->reason != reason) pass.emit(false, reason, message);
   set_condition(pass, condition::kRunning, "False", reason, message);
   // What it was Stalled for is over; a refusal of its pods stands until they are made.

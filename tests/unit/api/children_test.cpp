@@ -2,6 +2,7 @@
 
 #include "common/api/children.h"
 #include "common/api/codec.h"
+#include "common/api/provisioning.h"
 #include "samples.h"
 
 namespace pawl::api {
@@ -126,6 +127,69 @@ TEST_CASE("processes_per_worker: the number, else the GPUs of the worker, else 1
   object["spec"]["runtime"]["kind"] = "JAX";
   CHECK(processes_per_worker(samples::observed(object)) == 3);
   CHECK(processes_per_worker(samples::observed(samples::native_job())) == 1);
+}
+
+TEST_CASE("children: a request for nodes, and the pod that it is for", "[api][I49]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  job.meta.uid = "0123456789";
+  job.meta.generation = 7;
+  job.status.placement = {.attempt = 2, .nodes = {{"node-a", 4}}};
+  const std::string name = node_request_name(job, 2, 3);
+  CHECK(name == "mesh-0123456-2-7-3");
+  ChildOptions options{.provisioning_class = "some-class"};
+  const auto pod_template = pod_template_of(job, name, 2, options);
+  REQUIRE(pod_template);
+  CHECK((*pod_template)["metadata"]["name"] == name);
+  CHECK((*pod_template)["metadata"]["ownerReferences"][0]["uid"] == job.meta.uid);
+  const json& pod = (*pod_template)["template"];
+  CHECK(pod["metadata"]["labels"]["pawl.dev/job-uid"] == job.meta.uid);
+  CHECK_FALSE(pod["metadata"].contains("ownerReferences"));
+  CHECK(pod["spec"]["restartPolicy"] == "Never");
+  CHECK_FALSE(pod["spec"].contains("affinity"));  // on whichever node comes
+  const json request = provisioning_request_of(job, name, 4, options);
+  const json pods = {{{"count", 4}, {"podTemplateRef", {{"name", name}}}}};
+  CHECK(request["spec"] == json{{"provisioningClassName", "some-class"}, {"podSets", pods}});
+  options.node_request = name;
+  const auto worker = worker_pod_of(job, 2, 0, 0, options);
+  REQUIRE(worker);
+  const json& annotations = (*worker)["metadata"]["annotations"];
+  CHECK(annotations["autoscaling.x-k8s.io/consume-provisioning-request"] == name);
+  CHECK(annotations["autoscaling.x-k8s.io/provisioning-class-name"] == "some-class");
+}
+
+TEST_CASE("children: what is read of a request for nodes", "[api][I49]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  const std::string name = node_request_name(job, 2, 3);
+  json object = provisioning_request_of(job, name, 4, {});
+  object["metadata"]["creationTimestamp"] = "2027-01-15T08:00:00Z";
+  const auto say = [&](const char* type, const char* message, const char* status = "True") {
+    object["status"]["conditions"].push_back({{"type", type},
+                                              {"status", status},
+                                              {"reason", "Said"},
+                                              {"message", message},
+                                              {"lastTransitionTime", "2027-01-15T09:00:00Z"}});
+    return decode_node_request(object).value();
+  };
+  NodeRequest read = decode_node_request(object).value();
+  CHECK(read.job_uid == job.meta.uid);
+  CHECK(read.attempt == 2);
+  CHECK(read.generation == job.meta.generation);
+  CHECK(read.number == 3);
+  CHECK(read.stage == ProvisioningStage::kAsked);
+  CHECK(read.since == *parse_time("2027-01-15T08:00:00Z"));
+  CHECK(say("Provisioned", "not yet", "False").stage == ProvisioningStage::kAsked);
+  CHECK(say("Accepted", "").stage == ProvisioningStage::kAccepted);
+  object["status"]["conditions"][0]["status"] = "True";
+  CHECK(decode_node_request(object).value().stage == ProvisioningStage::kProvisioned);
+  read = say("BookingExpired", "after 10 minutes");
+  CHECK(read.stage == ProvisioningStage::kOver);
+  CHECK(read.message == "the nodes came, and are kept for it no longer: after 10 minutes");
+  CHECK(read.since == *parse_time("2027-01-15T09:00:00Z"));
+  CHECK(say("Failed", "").message == "Said");
+  for (const char* other : {"mesh", "mesh-1-2", "mesh-job-1-2-x", "mesh-job-1-2-99999999"}) {
+    object["metadata"]["name"] = other;
+    CHECK_FALSE(decode_node_request(object));
+  }
 }
 
 }  // namespace

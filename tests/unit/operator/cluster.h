@@ -69,6 +69,7 @@ class Cluster final : public kube::Transport {
   std::function<Fault(const kube::HttpRequest&)> fault;
   // Answers what the store does not serve; nothing: the store answers.
   std::function<std::optional<kube::HttpResponse>(const kube::HttpRequest&)> other_server;
+  const std::shared_ptr<controller::Inbox>& inbox() const { return inbox_; }  // of this operator
   std::vector<kube::HttpRequest> held;
   std::function<void(nlohmann::json& status)> kept;  // what is stored of a job's status
   std::function<void()> on_log;                      // after each line of the operator's log

@@ -2,7 +2,7 @@
 // intermediate-state bugs, B06, B39).
 #include <catch2/catch_test_macros.hpp>
 
-#include "tests/unit/operator/world.h"
+#include "tests/unit/operator/asking_world.h"
 
 using namespace pawl;
 using namespace pawl::test;
@@ -127,5 +127,37 @@ TEST_CASE("crash: after any prefix of any plan the job comes to the same end",
       CHECK(world.broken.empty());
       REQUIRE_FALSE(world.actions_until_crash);  // the crash did happen
     }
+  }
+}
+
+// The autoscaler has nothing at first; then it has.
+TEST_CASE("crash: after any prefix of any plan nodes are asked for once each time",
+          "[core][I49][B06]") {
+  const auto run = [](AskingWorld& world) {
+    world.settle(seconds{30});
+    world.answer(api::ProvisioningStage::kOver, "none left");
+    world.settle(seconds{90});
+    world.answer(api::ProvisioningStage::kProvisioned);
+    world.has_room = true;
+    world.now += seconds{1};
+    world.settle(seconds{120});
+    world.succeed_all();
+    world.settle(seconds{120});
+  };
+  AskingWorld reference(2);
+  run(reference);
+  REQUIRE(reference.asked_for.size() == 2);
+  for (int crash_after = 0; crash_after < reference.actions_done; ++crash_after) {
+    INFO("crash after action " << crash_after);
+    AskingWorld world(2);
+    world.actions_until_crash = crash_after;
+    run(world);
+    CHECK(world.text() == reference.text());
+    CHECK(world.asked_for == reference.asked_for);
+    CHECK(world.node_requests.empty());
+    CHECK(world.pod_templates.empty());
+    CHECK(world.pods_created == reference.pods_created);
+    CHECK(world.broken.empty());
+    REQUIRE_FALSE(world.actions_until_crash);
   }
 }

@@ -123,7 +123,7 @@ TEST_CASE("pod_group_api: where the cluster has none, pods belong to none, and t
   // A control plane that has them by and by is noticed.
   server.is_served = true;
   server.is_forbidden = false;
-  cluster.settle(controller::PodGroupApi::kAskAgainAfter);
+  cluster.settle(controller::ServedApi::kAskAgainAfter);
   begin_anew(cluster);
   CHECK(server.groups.contains(group_of(cluster, 2)));
 }

@@ -8,13 +8,13 @@
 
 using namespace pawl;
 using namespace pawl::test;
-using core::PodGroups;
+using core::OptionalApi;
 using std::chrono::seconds;
 
 namespace {
 
 World served(World world) {
-  world.policy.pod_groups = PodGroups::kServed;
+  world.policy.pod_groups = OptionalApi::kServed;
   return world;
 }
 
@@ -118,27 +118,27 @@ TEST_CASE("pod_group: the pods that an attempt begins with are all in it, or non
   World world(3);
   SECTION("asked for meanwhile") {
     die_when(world, [&] { return world.pods.size() == 1; });
-    world.policy.pod_groups = PodGroups::kServed;
+    world.policy.pod_groups = OptionalApi::kServed;
     world.settle(seconds{30});
     CHECK(world.grouped.empty());
   }
   SECTION("no longer asked for") {
-    world.policy.pod_groups = PodGroups::kServed;
+    world.policy.pod_groups = OptionalApi::kServed;
     die_when(world, [&] { return world.grouped.size() == 1; });
-    world.policy.pod_groups = PodGroups::kOff;
+    world.policy.pod_groups = OptionalApi::kOff;
     world.settle(seconds{30});
     CHECK(world.grouped.size() == 3);
   }
   SECTION("the cluster serves none any more") {
-    world.policy.pod_groups = PodGroups::kServed;
+    world.policy.pod_groups = OptionalApi::kServed;
     die_when(world, [&] { return world.grouped.size() == 1; });
-    world.policy.pod_groups = PodGroups::kMissing;
+    world.policy.pod_groups = OptionalApi::kMissing;
     world.settle(seconds{30});
     CHECK(world.grouped.size() == 1);  // and the API server drops that field
   }
   SECTION("asked for before there is a pod") {
     die_when(world, [&] { return world.group.has_value(); });
-    world.policy.pod_groups = PodGroups::kServed;
+    world.policy.pod_groups = OptionalApi::kServed;
     world.settle(seconds{30});
     CHECK(world.grouped.size() == 3);
   }
@@ -177,7 +177,7 @@ TEST_CASE("pod_group: each attempt has one, and that of the one before goes", "[
   REQUIRE(world.pods.empty());
   world.set_spec([](auto& spec) { spec.replicas = 3; });
   const bool is_asked_for = GENERATE(true, false);
-  if (!is_asked_for) world.policy.pod_groups = PodGroups::kOff;
+  if (!is_asked_for) world.policy.pod_groups = OptionalApi::kOff;
   world.set_suspended(false);
   world.settle(seconds{60});
   CHECK(world.condition("Running") == "True");
@@ -190,12 +190,12 @@ TEST_CASE("pod_group: a name that an older operator left in a later record says 
           "[core][I47]") {
   World world = served(World(2));
   world.settle(seconds{30});
-  world.policy.pod_groups = PodGroups::kOff;
+  world.policy.pod_groups = OptionalApi::kOff;
   const std::string before = world.group->spec.pod_group;
   world.fail(0, 1);
   world.settle(seconds{1});
   world.group->spec.pod_group = before;
-  world.policy.pod_groups = PodGroups::kServed;
+  world.policy.pod_groups = OptionalApi::kServed;
   world.pod_group.reset();
   world.settle(seconds{60});
   REQUIRE(world.job.status.attempt == 2);
@@ -205,7 +205,7 @@ TEST_CASE("pod_group: a name that an older operator left in a later record says 
 
 TEST_CASE("pod_group: where the cluster serves none, the status says so", "[core][I47]") {
   World world(2);
-  world.policy.pod_groups = PodGroups::kMissing;
+  world.policy.pod_groups = OptionalApi::kMissing;
   core::Observed seen = world.observed();
   seen.placed_by = "kube-scheduler: of the template";
   for (const core::Action& action : core::plan(seen, world.policy, world.now).actions) {

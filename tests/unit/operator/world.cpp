@@ -47,6 +47,7 @@ core::Observed World::observed() const {
   seen.refusal = refusal;
   seen.status_written_at = status_written_at;
   seen.signals = signals ? &*signals : nullptr;
+  for (const auto& [name, request] : node_requests) seen.node_requests.push_back(&request);
   return seen;
 }
 
@@ -71,6 +72,16 @@ core::Plan World::plan() const {
     seating.later.push_back(pod);
   }
   return core::plan(seen, policy, now);
+}
+
+void World::request_nodes(const core::CreateChild& request) {
+  if (!pod_templates.contains(request.name)) broken.push_back("a request before its template");
+  if (node_requests.contains(request.name)) return;  // AlreadyExists, ours
+  NodeRequest& made = node_requests[request.name];
+  made = named_node_request(request.name).value();
+  made.job_uid = job.meta.uid;
+  made.since = now;
+  asked_for.push_back(request.least);
 }
 
 void World::settle(std::chrono::seconds horizon) {

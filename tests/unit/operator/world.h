@@ -31,8 +31,12 @@ class World {
   int least = 0;                               // pods that the disruption budget keeps
   std::optional<core::CreateChild> pod_group;  // as it was asked for last
   std::vector<std::string> dropped_groups;
-  std::set<std::string> grouped;    // pods that belong to it
-  std::vector<std::string> events;  // "Reason", in the order of creation
+  std::set<std::string> grouped;  // pods that belong to it
+  std::set<std::string> pod_templates;
+  std::map<std::string, api::NodeRequest> node_requests;
+  std::vector<int> asked_for;                    // how many nodes, by request
+  std::map<std::string, std::string> consuming;  // requests, by pod
+  std::vector<std::string> events;               // "Reason", in the order of creation
   core::Policy policy;
   TimePoint now{std::chrono::seconds{1'800'000'000}};
   std::optional<core::Refusal> refusal;
@@ -50,6 +54,7 @@ class World {
   int status_writes = 0, group_writes = 0, pods_created = 0;
   std::vector<std::string> broken;  // what a correct operator never does
 
+  void request_nodes(const core::CreateChild& request);  // as the API server would make it
   core::Observed observed() const;  // without seats; good until something changes
   core::Plan plan() const;
   // False: refused, as by a precondition that does not hold.

@@ -40,6 +40,8 @@ struct Applier {
     world.children.insert(core::kind_name(action.kind));
     if (action.kind == core::ObjectKind::kDisruptionBudget) world.least = action.least;
     if (action.kind == core::ObjectKind::kPodGroup) world.pod_group = action;
+    if (action.kind == core::ObjectKind::kPodTemplate) world.pod_templates.insert(action.name);
+    if (action.kind == core::ObjectKind::kProvisioningRequest) world.request_nodes(action);
     return true;
   }
   bool operator()(const core::CreateGroup& action) const {
@@ -85,11 +87,15 @@ struct Applier {
     if (!action.pod_group.empty() && !world.pod_group)
       world.broken.push_back("a pod before its group");
     if (!action.pod_group.empty()) world.grouped.insert(action.name);
+    if (!action.node_request.empty()) world.consuming[action.name] = action.node_request;
     ++world.pods_created;
     return true;
   }
-  bool operator()(const core::DeletePodGroup& action) const {
-    world.dropped_groups.push_back(action.name);
+  bool operator()(const core::DeleteChild& action) const {
+    if (action.kind == core::ObjectKind::kPodGroup) world.dropped_groups.push_back(action.name);
+    if (action.kind == core::ObjectKind::kPodTemplate) world.pod_templates.erase(action.name);
+    if (action.kind == core::ObjectKind::kProvisioningRequest)
+      world.node_requests.erase(action.name);
     return true;
   }
   bool operator()(const core::DeletePod& action) const {

@@ -1,0 +1,164 @@
+// Where an autoscaler adds nodes for whole gangs (ProvisioningRequests, autoscaling.x-k8s.io): a
+// gang that waits for room asks it, once it has waited for a while, and again after a back-off.
+// What is asked is an object in the cluster: all that is remembered stands in that. SPEC I49.
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "common/api/json_fields.h"
+#include "common/api/provisioning.h"
+#include "operator/core/conditions.h"
+#include "operator/core/node_steps.h"
+#include "operator/core/steps.h"
+#include "operator/core/stop_steps.h"
+
+namespace pawl::core {
+
+using namespace api;
+
+namespace {
+
+constexpr std::size_t kReasonBytesMax = 300;  // of the autoscaler's sentence
+
+bool is_ours(const Pass& pass, const NodeRequest& request) {
+  return request.job_uid == pass.job.meta.uid;
+}
+
+// The last one of this attempt, for the job as it is.
+const NodeRequest* newest_request(const Pass& pass) {
+  const NodeRequest* newest = nullptr;
+  for (const NodeRequest* request : pass.seen.node_requests) {
+    const bool is_of_now = is_ours(pass, *request) && !request->is_terminating &&
+                           request->attempt == pass.job.status.attempt &&
+                           request->generation == pass.job.meta.generation;
+    if (is_of_now && (newest == nullptr || newest->number < request->number)) newest = request;
+  }
+  return newest;
+}
+
+// The template first, which the request names.
+std::string request_nodes(Pass& pass, int number) {
+  const std::int64_t attempt = pass.job.status.attempt;
+  const std::string name = node_request_name(pass.job, attempt, number);
+  for (const ObjectKind kind : {ObjectKind::kPodTemplate, ObjectKind::kProvisioningRequest}) {
+    pass.acts.emplace_back(
+        CreateChild{.kind = kind, .least = pass.seats_least, .attempt = attempt, .name = name});
+  }
+  pass.emit(false, "NodesRequested",
+            "asked the autoscaler for nodes for " + std::to_string(pass.seats_least) +
+                " workers (ProvisioningRequest " + name + ")",
+            name);
+  pass.is_status_due = true;
+  return "the autoscaler is asked for nodes (request " + name + ")";
+}
+
+std::string say_over(Pass& pass, const NodeRequest& request, TimePoint again_at) {
+  const std::string why = clip_front(request.message, kReasonBytesMax);
+  const std::string text =
+      "the autoscaler cannot add nodes: " + why + "; asked again at " + format_time(again_at);
+  pass.wake(again_at);
+  if (pass.job.status.message.find(text) == std::string::npos) {
+    pass.emit(true, "NodesRefused", text, request.name);
+    pass.is_status_due = true;
+  }
+  return text;
+}
+
+// The API server took none; "": it did, or may now.
+std::string refusal_text(Pass& pass) {
+  if (!is_request_refused(pass)) return "";
+  const Refusal& refusal = *pass.seen.refusal;
+  if (pass.now_exact >= refusal.retry_at) return "";
+  pass.wake(refusal.retry_at);
+  return refusal.action + " was refused, so that the autoscaler is not asked for nodes: " +
+         clip_front(refusal.message, kReasonBytesMax);
+}
+
+// The one after `before`, if it is to be made now.
+std::string ask_anew(Pass& pass, int before) {
+  const std::string refusal = refusal_text(pass);
+  return refusal.empty() ? request_nodes(pass, before + 1) : refusal;
+}
+
+std::string ask_first(Pass& pass, TimePoint since) {
+  const TimePoint due = since + pass.policy.provisioning_after;
+  if (pass.now_exact >= due) return ask_anew(pass, 0);
+  pass.wake(due);
+  return "";
+}
+
+// Half a sentence; "": nothing is asked for.
+std::string sentence_of(Pass& pass, const Seating& seating) {
+  const Policy& policy = pass.policy;
+  const auto& since = seating.lacks_nodes_since;
+  if (since && policy.provisioning == OptionalApi::kMissing)
+    return "the cluster serves no ProvisioningRequests (autoscaling.x-k8s.io/v1), so that no "
+           "autoscaler is asked for nodes";
+  if (policy.provisioning != OptionalApi::kServed) return "";
+  const NodeRequest* newest = newest_request(pass);
+  if (newest == nullptr) return since ? ask_first(pass, *since) : "";
+  const std::string which = " (request " + newest->name + ")";
+  switch (newest->stage) {
+    case ProvisioningStage::kAsked:
+      return "the autoscaler is asked for nodes" + which;
+    case ProvisioningStage::kAccepted:
+      return "the autoscaler adds nodes for it" + which;
+    case ProvisioningStage::kProvisioned:
+      return "the autoscaler has nodes for it" + which;
+    case ProvisioningStage::kOver:
+      break;
+  }
+  const TimePoint again_at =
+      newest->since.value_or(pass.now) +
+      doubled(policy.provisioning_first, policy.provisioning_max, newest->number);
+  if (pass.now_exact < again_at) return say_over(pass, *newest, again_at);
+  return since ? ask_anew(pass, newest->number) : "";
+}
+
+// It has its nodes, or wants none.
+bool needs_no_nodes(const Pass& pass) {
+  const TrainingJobStatus& next = pass.next;
+  const Condition* suspended = find_condition(next, condition::kSuspended);
+  const bool stops =
+      suspended != nullptr && (suspended->status == "True" || suspended->reason == kSuspending);
+  return stops || pass.job.spec.is_suspended || is_true(next, condition::kRunning) ||
+         is_true(next, condition::kComplete) || is_true(next, condition::kFailed) ||
+         is_true(next, condition::kFailureTarget) ||
+         is_true(next, condition::kSuccessCriteriaMet) || is_left_to_scheduler(pass);
+}
+
+}  // namespace
+
+bool is_request_refused(const Pass& pass) {
+  const std::optional<Refusal>& refusal = pass.seen.refusal;
+  return refusal && (refusal->action == describe(CreateChild{ObjectKind::kPodTemplate}) ||
+                     refusal->action == describe(CreateChild{ObjectKind::kProvisioningRequest}));
+}
+
+std::string ask_for_nodes(Pass& pass, const Seating& seating) {
+  const std::string sentence = sentence_of(pass, seating);
+  return sentence.empty() ? "" : "; " + sentence;
+}
+
+// Of what is over, has another one after it, or is asked for no more.
+void drop_node_requests(Pass& pass) {
+  if (pass.is_new_attempt || pass.seen.node_requests.empty()) return;
+  const NodeRequest* newest = newest_request(pass);
+  const bool is_wanted = !needs_no_nodes(pass);
+  for (const NodeRequest* request : pass.seen.node_requests) {
+    if (!is_ours(pass, *request) || request->is_terminating) continue;
+    if (is_wanted && request == newest) continue;
+    // Of a later attempt than this view knows of: not judged by it.
+    if (request->attempt > pass.job.status.attempt) continue;
+    for (const ObjectKind kind : {ObjectKind::kPodTemplate, ObjectKind::kProvisioningRequest})
+      pass.acts.push_back(DeleteChild{kind, request->name});
+  }
+}
+
+std::string consumed_request(const Pass& pass) {
+  const NodeRequest* newest = newest_request(pass);
+  const bool is_kept = newest != nullptr && newest->stage != ProvisioningStage::kOver;
+  return is_kept ? newest->name : "";
+}
+
+}  // namespace pawl::core
