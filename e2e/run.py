@@ -21,7 +21,7 @@ from lib.kube import cluster, kubectl, until  # noqa: E402
 
 LANES = 2  # most of a scenario is waiting
 MODULES = ["training", "recovery", "operator_loss", "suspend", "deletion", "refusals", "failures", "foreign", "tokens",
-           "placement", "interruptions", "partitions", "pod_groups"]
+           "placement", "provisioning", "interruptions", "partitions", "pod_groups"]
 
 
 def scenarios(kinds):

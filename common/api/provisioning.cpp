@@ -27,10 +27,10 @@ std::optional<std::int64_t> take_number(std::string& name) {
   return number;
 }
 
-// Null where it is not true.
-const json* true_condition(const json& conditions, const char* type) {
+// Null where it is neither.
+const json* condition_of(const json& conditions, const char* type, const char* status) {
   const auto found = std::ranges::find_if(conditions, [&](const json& one) {
-    return text_at(one, "type") == type && text_at(one, "status") == "True";
+    return text_at(one, "type") == type && text_at(one, "status") == status;
   });
   return found == conditions.end() ? nullptr : &*found;
 }
@@ -44,7 +44,7 @@ void read_stage(const json& conditions, NodeRequest& request) {
                             {"CapacityRevoked", "the nodes are taken away again"},
                             {"BookingExpired", "the nodes came, and are kept for it no longer"}};
   for (const Word& word : kEnds) {
-    const json* found = true_condition(conditions, word.type);
+    const json* found = condition_of(conditions, word.type, "True");
     if (found == nullptr) continue;
     request.stage = ProvisioningStage::kOver;
     const std::string said = text_at(*found, "message");
@@ -54,11 +54,14 @@ void read_stage(const json& conditions, NodeRequest& request) {
     if (const auto time = parse_time(text_at(*found, "lastTransitionTime"))) request.since = *time;
     return;
   }
-  if (true_condition(conditions, "Provisioned") != nullptr) {
+  if (condition_of(conditions, "Provisioned", "True") != nullptr) {
     request.stage = ProvisioningStage::kProvisioned;
-  } else if (true_condition(conditions, "Accepted") != nullptr) {
-    request.stage = ProvisioningStage::kAccepted;
+    return;
   }
+  if (condition_of(conditions, "Accepted", "True") != nullptr)
+    request.stage = ProvisioningStage::kAccepted;
+  if (const json* no = condition_of(conditions, "Provisioned", "False"))
+    request.message = text_at(*no, "message");
 }
 
 }  // namespace

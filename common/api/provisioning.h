@@ -23,7 +23,7 @@ struct NodeRequest {
   std::int64_t attempt = 0, generation = 0;
   int number = 0;  // of those of this attempt and generation, from 1
   ProvisioningStage stage = ProvisioningStage::kAsked;
-  std::string message;             // why it is over
+  std::string message;             // why it is over; as long as it is not, why there is nothing yet
   std::optional<TimePoint> since;  // when it was; made, as long as it is not
   bool is_terminating = false;
   bool operator==(const NodeRequest&) const = default;

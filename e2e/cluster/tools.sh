@@ -4,6 +4,7 @@
 #
 #   tools.sh kubernetes coredns helm kwok load
 #   tools.sh kubernetes-newest                           the newest release, for its control plane
+#   tools.sh provisioning                                the definition of ProvisioningRequests
 #   tools.sh jobset trainer training-operator kueue      for the benchmarks beside them
 #
 # The folder of a tool is named by a hash of everything it is built from, so a warm call
@@ -93,6 +94,17 @@ build_from_source() {  # NAME OUTPUT
   rm -rf "$copy"
 }
 
+# The definition of a kind of object, as its project publishes it.
+provisioning_module() { echo k8s.io/autoscaler/cluster-autoscaler/apis v0.0.0-20240830133931-adfbe7e45277; }
+provisioning_file=autoscaling.x-k8s.io_provisioningrequests.yaml
+
+build_provisioning() {  # ANYTHING OUTPUT
+  local module version source
+  read -r module version <<<"$(provisioning_module)"
+  source=$(cd "$2" && go mod download -json "$module@$version" | sed -nE 's/^\t"Dir": "(.*)",?$/\1/p')
+  install -m 644 "$source/config/crd/$provisioning_file" "$2/"
+}
+
 build_load() {
   (cd "$here/../bench/load" && go build -trimpath -ldflags "-s -w" -o "$2/load" .)
 }
@@ -124,6 +136,12 @@ ensure_release() {  # NAME
   ensure_in "$tools/$1-${version#v}-$hash" "$1" "$build" "$1"
 }
 
+ensure_provisioning() {
+  local hash
+  hash=$({ provisioning_module; declare -f build_provisioning; } | sha256sum | cut -c1-12)
+  ensure_in "$tools/provisioning-$hash" "$provisioning_file" build_provisioning ""
+}
+
 ensure_load() {
   local hash
   hash=$({ cat "$here"/../bench/load/*.go; declare -f build_load; go env GOVERSION GOARCH; } | sha256sum | cut -c1-12)
@@ -132,10 +150,10 @@ ensure_load() {
 
 ensure_in() {  # FOLDER BINARY BUILD ARGUMENT
   local folder=$1 temporary
-  if [ ! -x "$folder/$2" ]; then
+  if [ ! -e "$folder/$2" ]; then
     exec 9>"$tools/.lock"
     flock 9
-    if [ ! -x "$folder/$2" ]; then
+    if [ ! -e "$folder/$2" ]; then
       echo "tools: building $(basename "$folder")" >&2
       find "$tools" -maxdepth 1 -name '.build.*' -exec rm -rf {} +  # ours is the only build
       temporary=$(mktemp -d "$tools/.build.XXXXXX")
@@ -157,6 +175,7 @@ for tool in "$@"; do
     coredns) ensure coredns "$here/coredns" github.com/coredns/coredns coredns ;;
     helm) ensure helm "$here/helm" helm.sh/helm/v3 helm ;;
     load) ensure_load ;;
+    provisioning) ensure_provisioning ;;
     kwok | jobset | trainer | training-operator | kueue) ensure_release "$tool" ;;
     *) echo "tools: unknown tool '$tool'" >&2; exit 2 ;;
   esac

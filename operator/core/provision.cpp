@@ -52,15 +52,36 @@ std::string request_nodes(Pass& pass, int number) {
   return "the autoscaler is asked for nodes (request " + name + ")";
 }
 
+// How it stands is written when it changes, and not with the next numbers. True if it does.
+bool is_news(Pass& pass, const std::string& text) {
+  const bool is_told = pass.job.status.message.find(text) != std::string::npos;
+  pass.is_status_due = pass.is_status_due || !is_told;
+  return !is_told;
+}
+
 std::string say_over(Pass& pass, const NodeRequest& request, TimePoint again_at) {
   const std::string why = clip_front(request.message, kReasonBytesMax);
   const std::string text =
       "the autoscaler cannot add nodes: " + why + "; asked again at " + format_time(again_at);
   pass.wake(again_at);
-  if (pass.job.status.message.find(text) == std::string::npos) {
-    pass.emit(true, "NodesRefused", text, request.name);
-    pass.is_status_due = true;
+  if (is_news(pass, text)) pass.emit(true, "NodesRefused", text, request.name);
+  return text;
+}
+
+// It goes on trying by itself.
+std::string say_under_way(Pass& pass, const NodeRequest& request) {
+  std::string text = "the autoscaler ";
+  if (request.stage == ProvisioningStage::kProvisioned) {
+    text += "has nodes for it (request " + request.name + ")";
+  } else if (!request.message.empty()) {
+    text += "has found none so far (request " + request.name +
+            "): " + clip_front(request.message, kReasonBytesMax);
+  } else {
+    const bool is_accepted = request.stage == ProvisioningStage::kAccepted;
+    text += std::string(is_accepted ? "adds nodes for it" : "is asked for nodes") + " (request " +
+            request.name + ")";
   }
+  is_news(pass, text);
   return text;
 }
 
@@ -97,17 +118,7 @@ std::string sentence_of(Pass& pass, const Seating& seating) {
   if (policy.provisioning != OptionalApi::kServed) return "";
   const NodeRequest* newest = newest_request(pass);
   if (newest == nullptr) return since ? ask_first(pass, *since) : "";
-  const std::string which = " (request " + newest->name + ")";
-  switch (newest->stage) {
-    case ProvisioningStage::kAsked:
-      return "the autoscaler is asked for nodes" + which;
-    case ProvisioningStage::kAccepted:
-      return "the autoscaler adds nodes for it" + which;
-    case ProvisioningStage::kProvisioned:
-      return "the autoscaler has nodes for it" + which;
-    case ProvisioningStage::kOver:
-      break;
-  }
+  if (newest->stage != ProvisioningStage::kOver) return say_under_way(pass, *newest);
   const TimePoint again_at =
       newest->since.value_or(pass.now) +
       doubled(policy.provisioning_first, policy.provisioning_max, newest->number);

@@ -177,10 +177,13 @@ TEST_CASE("children: what is read of a request for nodes", "[api][I49]") {
   CHECK(read.number == 3);
   CHECK(read.stage == ProvisioningStage::kAsked);
   CHECK(read.since == *parse_time("2027-01-15T08:00:00Z"));
-  CHECK(say("Provisioned", "not yet", "False").stage == ProvisioningStage::kAsked);
+  read = say("Provisioned", "not yet", "False");
+  CHECK(read.stage == ProvisioningStage::kAsked);
+  CHECK(read.message == "not yet");
   CHECK(say("Accepted", "").stage == ProvisioningStage::kAccepted);
   object["status"]["conditions"][0]["status"] = "True";
   CHECK(decode_node_request(object).value().stage == ProvisioningStage::kProvisioned);
+  CHECK(decode_node_request(object).value().message.empty());
   read = say("BookingExpired", "after 10 minutes");
   CHECK(read.stage == ProvisioningStage::kOver);
   CHECK(read.message == "the nodes came, and are kept for it no longer: after 10 minutes");

@@ -42,10 +42,15 @@ TEST_CASE("provision: who waits for room for a while asks for nodes for all of i
   CHECK(world.status_writes == writes);
   CHECK(world.asked_for.size() == 1);
   world.answer(ProvisioningStage::kAccepted);
-  world.settle(minutes{1});
+  world.settle(seconds{1});  // at once
   CHECK(says(world, "; the autoscaler adds nodes for it (request gpt-job-uid-1-1-1)"));
+  world.answer(ProvisioningStage::kAccepted, "no capacity, tries later");
+  world.settle(seconds{1});
+  CHECK(says(world,
+             "; the autoscaler has found none so far (request gpt-job-uid-1-1-1): no "
+             "capacity, tries later"));
   world.answer(ProvisioningStage::kProvisioned);
-  world.settle(minutes{1});
+  world.settle(seconds{1});
   CHECK(says(world, "; the autoscaler has nodes for it (request "));
 }
 
