@@ -139,7 +139,8 @@ std::optional<placement::Placement> Court::placed_in(const Gang& gang, const Set
     leavers.push_back({tenants_[tenant].id, {}});
     for (const Spare& spare : tenants_[tenant].spare) leavers.back().spare.push_back(spare.pod);
   }
-  const int hosts = ledger_.topology().hosts();
+  const placement::Topology& topology = ledger_.topology();
+  const int hosts = topology.hosts();
   placement::Clearing clearing = ledger_.clearing(gang.shape, leavers);
   std::size_t leaver = 0;
   for (const std::size_t tenant : tenants) {
@@ -147,12 +148,10 @@ std::optional<placement::Placement> Court::placed_in(const Gang& gang, const Set
     if (gone.contains(rest_of(tenant))) clearing.take_out(rest_of(leaver), {0, hosts});
     ++leaver;
   }
-  placement::Room room = clearing.room();
-  for (int host = 0; host < hosts; ++host) {
-    const auto number = static_cast<std::size_t>(host);
-    if (host < range.first || host >= range.end || is_closed_[number]) room.units[number] = 0;
+  for (int host = range.first; host < range.end; ++host) {
+    if (is_closed_[static_cast<std::size_t>(host)]) clearing.close(host);
   }
-  return placement::place(ledger_.topology(), room, ask_of(ledger_, gang));
+  return placement::place(topology, clearing.room(topology, range), ask_of(ledger_, gang));
 }
 
 }  // namespace pawl::admission

@@ -131,8 +131,7 @@ placement::Room Line::room_beside_kept(placement::Ledger& ledger, const Gang& ga
   for (const auto& [id, hosts] : kept_) {
     if (id == gang.id) continue;
     for (const std::string& host : hosts) {
-      if (const auto number = ledger.number_of(host))
-        room.units[static_cast<std::size_t>(*number)] = 0;
+      if (const auto number = ledger.number_of(host)) room.close(ledger.topology(), *number);
     }
   }
   return room;

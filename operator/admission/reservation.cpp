@@ -60,7 +60,7 @@ class Search {
     const auto number = static_cast<std::size_t>(host);
     if (is_kept_[number]) return;
     const auto own = own_.find(host);
-    const int now = room_.units[number];
+    const int now = room_.units_on(host);
     // What its own members take does not become free for it, and may be what ends last.
     const int later = outlook_.units[number] - (own == own_.end() ? 0 : own->second);
     const TimePoint at = own == own_.end() ? end_on(number) : placement::Outlook::kUnknown;

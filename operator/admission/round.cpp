@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -13,7 +12,7 @@ namespace {
 placement::Room without(placement::Ledger& ledger, placement::Room room,
                         std::span<const std::string> names) {
   for (const std::string& name : names) {
-    if (const auto host = ledger.number_of(name)) room.units[static_cast<std::size_t>(*host)] = 0;
+    if (const auto host = ledger.number_of(name)) room.close(ledger.topology(), *host);
   }
   return room;
 }
@@ -24,8 +23,7 @@ int most_units(const placement::Topology& topology, const placement::Room& room,
   if (ask.beside.empty()) return placement::largest(topology, room, ask.required_depth).units;
   const placement::Domain& domain =
       placement::domain_of(topology, ask.required_depth, ask.beside.front());
-  return std::accumulate(room.units.begin() + domain.first_host,
-                         room.units.begin() + domain.end_host, 0);
+  return room.units_in(topology, ask.required_depth, domain);
 }
 
 // Machines that are only to be avoided count as full, as long as there is room without them: all of
@@ -141,7 +139,7 @@ void Round::keep_awaited(const Gang& gang, const std::set<std::string>& hosts) {
     const auto host = ledger_.number_of(name);
     if (!host) continue;
     kept.hosts.push_back(*host);
-    kept.lacking -= room.units[static_cast<std::size_t>(*host)];
+    kept.lacking -= room.units_on(*host);
     is_kept_[static_cast<std::size_t>(*host)] = true;
   }
   kept.lacking = std::max(kept.lacking, 0);
@@ -177,14 +175,16 @@ const placement::Room& Round::without_kept(const Gang& gang) {
   rest_ = ledger_.room(gang.shape);
   for (const Kept& kept : kept_) {
     if (kept.gang == &gang || may_use(gang, kept)) continue;
-    for (const int host : kept.reservation.hosts) rest_.units[static_cast<std::size_t>(host)] = 0;
+    for (const int host : kept.reservation.hosts) rest_.close(ledger_.topology(), host);
   }
   return rest_;
 }
 
 bool Round::is_possible(const Gang& gang) {
-  const placement::Room emptied{ledger_.outlook(gang.shape).units, {}};
-  const auto most = placement::largest(ledger_.topology(), emptied, gang.ask.required_depth);
+  const placement::Topology& topology = ledger_.topology();
+  const std::vector<int>& units = ledger_.outlook(gang.shape).units;
+  const placement::Room emptied(topology, units, std::vector<bool>(units.size()));
+  const auto most = placement::largest(topology, emptied, gang.ask.required_depth);
   return gang.ask.units <= most.units;
 }
 

@@ -149,12 +149,8 @@ std::vector<int> distance(const placement::Topology& topology, Clearing& clearin
     }
   };
   change([&](std::size_t group) { clearing.take_out(group, all); });
-  placement::Room room = clearing.room();
+  const placement::Room room = clearing.room(topology, found.domain);
   change([&](std::size_t group) { clearing.put_back(group, all); });
-  for (int host = 0; host < topology.hosts(); ++host) {
-    if (host < found.domain.first || host >= found.domain.end)
-      room.units[static_cast<std::size_t>(host)] = 0;
-  }
   const auto placed = placement::place(topology, room, ask);
   if (!placed) return {1};
   std::vector<int> distance{-placed->depth};

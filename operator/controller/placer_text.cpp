@@ -35,9 +35,7 @@ std::string Placer::nearness(const admission::Gang& gang) {
            (best.empty() ? "" : best + " would hold " + std::to_string(most.units) + ", in all ");
   }
   const placement::Domain& domain = placement::domain_of(topology, depth, ask.beside.front());
-  int units = 0;
-  for (int host = domain.first_host; host < domain.end_host; ++host)
-    units += room.units[static_cast<std::size_t>(host)];
+  const int units = room.units_in(topology, depth, domain);
   return " within " + level + " " + domain.path + ", where the others are: it would hold " +
          std::to_string(units) + ", in all ";
 }
@@ -85,7 +83,7 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
            (verdict.ahead == 1 ? " is" : " are") + " before it in line";
   const placement::Room& room = ledger_.room(gang.shape);
   int fit = 0, nodes = 0;
-  for (const int units : room.units) {
+  for (const int units : room.units()) {
     fit += units;
     nodes += units > 0 ? 1 : 0;
   }
@@ -93,7 +91,7 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
   std::string text = "no room for " + counted(gang.ask.units, "worker") +
                      (each.empty() ? "" : " of " + each + " each") + nearness(gang) +
                      std::to_string(fit) + " would fit, on " + std::to_string(nodes) + " of " +
-                     counted(static_cast<int>(room.units.size()), "node");
+                     counted(static_cast<int>(room.units().size()), "node");
   if (verdict.ahead > 0) text += "; " + counted(verdict.ahead, "job") + " before it in line";
   if (verdict.kept) text += kept_text(*verdict.kept, gang.ask.units, now);
   text += leaving_text(gang.id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "operator/placement/resources.h"
 
@@ -25,12 +26,19 @@ std::span<const Clearing::Use> Clearing::uses(std::size_t group, HostRange range
 }
 
 int Clearing::units(HostRange range) const {
-  const auto begin = now_.room.units.begin();
+  const auto begin = now_.units.begin();
   return std::accumulate(begin + range.first, begin + range.end, 0);
 }
 
+Room Clearing::room(const Topology& topology, HostRange range) const {
+  std::vector<int> units(now_.units.size(), 0);
+  std::copy(now_.units.begin() + range.first, now_.units.begin() + range.end,
+            units.begin() + range.first);
+  return {topology, std::move(units), now_.is_pristine};
+}
+
 void Clearing::close(int host) {
-  now_.room.units[static_cast<std::size_t>(host)] = 0;
+  now_.units[static_cast<std::size_t>(host)] = 0;
   now_.may_host[static_cast<std::size_t>(host)] = false;
 }
 
@@ -42,8 +50,8 @@ int Clearing::change(std::size_t group, HostRange range, int sign) {
     for (std::size_t i = 0; i < now_.needs.size(); ++i)
       now_.free[first + i] += sign * now_.amounts[use.amounts + i];
     if (!now_.may_host[host]) continue;
-    const int before = std::exchange(now_.room.units[host], fitting(host));
-    more += now_.room.units[host] - before;
+    const int before = std::exchange(now_.units[host], fitting(host));
+    more += now_.units[host] - before;
   }
   return more;
 }

@@ -25,9 +25,10 @@ class Clearing {
   };
   // Quantities stand one after the other in the order of `needs`, as many as there are needs.
   struct Start {
-    std::vector<std::int64_t> needs;  // of one member; all above 0
-    Room room;
-    std::vector<bool> may_host;            // by the host's number; false: no room whoever is gone
+    std::vector<std::int64_t> needs;       // of one member; all above 0
+    std::vector<int> units;                // by the host's number: members that fit there now
+    std::vector<bool> is_pristine;         // by host, nothing runs there now
+    std::vector<bool> may_host;            // by host; false: no room whoever is gone
     std::vector<std::int64_t> free;        // by host
     std::vector<std::int64_t> amounts;     // of all uses
     std::vector<std::vector<Use>> groups;  // the hosts ascending
@@ -41,9 +42,11 @@ class Clearing {
   void close(int host);  // no room there from now on, whoever is gone
   bool touches(std::size_t group, HostRange range) const { return !uses(group, range).empty(); }
   // Members that fit on one host, and on all of a range, now.
-  int units(int host) const { return now_.room.units[static_cast<std::size_t>(host)]; }
+  int units(int host) const { return now_.units[static_cast<std::size_t>(host)]; }
   int units(HostRange range) const;
-  const Room& room() const { return now_.room; }
+  const std::vector<int>& units_by_host() const { return now_.units; }
+  // Of these hosts; on all others there is none. Of the topology that it was made in.
+  Room room(const Topology& topology, HostRange range) const;
   std::span<const Use> uses(std::size_t group, HostRange range) const;
 
  private:

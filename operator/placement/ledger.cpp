@@ -234,10 +234,10 @@ int Ledger::units_of(const Row& row, const Needs& needs, bool is_emptied) {
 
 void Ledger::count(const Row& row, Known& known) const {
   const auto number = static_cast<std::size_t>(row.number);
-  known.room.is_pristine[number] = row.pods.empty();
-  if (!known.may_host[number]) return;
-  known.room.units[number] = units_of(row, known.needs, false);
-  known.units_after[number] = units_of(row, known.needs, true);
+  const bool may_host = known.may_host[number];
+  const int units = may_host ? units_of(row, known.needs, false) : 0;
+  known.room.set(*topology_, row.number, units, row.pods.empty());
+  if (may_host) known.units_after[number] = units_of(row, known.needs, true);
 }
 
 Ledger::Known& Ledger::known_room(const Shape& shape) {
@@ -251,13 +251,16 @@ Ledger::Known& Ledger::known_room(const Shape& shape) {
   for (const auto& [resource, quantity] : shape.requests) {
     if (quantity > 0) known.needs.emplace_back(column_of(resource), quantity);
   }
-  known.room.units.assign(by_number_.size(), 0);
-  known.units_after.assign(by_number_.size(), 0);
-  known.room.is_pristine.assign(by_number_.size(), false);
+  std::vector<int> units;
+  std::vector<bool> is_pristine;
   for (const Row* row : by_number_) {
-    known.may_host.push_back(shape.demands.allow(*row->host));
-    count(*row, known);
+    const bool may_host = shape.demands.allow(*row->host);
+    known.may_host.push_back(may_host);
+    units.push_back(may_host ? units_of(*row, known.needs, false) : 0);
+    known.units_after.push_back(may_host ? units_of(*row, known.needs, true) : 0);
+    is_pristine.push_back(row->pods.empty());
   }
+  known.room = Room(*topology_, std::move(units), std::move(is_pristine));
   known.changes = changed_.size();
   return known;
 }
@@ -282,7 +285,8 @@ void Ledger::note_end(const Row& row) {
 
 Clearing Ledger::clearing(const Shape& shape, std::span<const Leaver> leavers) {
   const Known& known = counted(shape);
-  Clearing::Start start{.room = known.room, .may_host = known.may_host};
+  Clearing::Start start{.units = known.room.units(), .may_host = known.may_host};
+  for (const Row* row : by_number_) start.is_pristine.push_back(row->pods.empty());
   for (const auto& [column, need] : known.needs) start.needs.push_back(need);
   start.free.reserve(by_number_.size() * known.needs.size());
   for (const Row* row : by_number_) {

@@ -1,47 +1,15 @@
 #include "operator/placement/placement.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "common/base/check.h"
-#include "operator/placement/fewest.h"
+#include "operator/placement/choice.h"
 
 namespace pawl::placement {
 namespace {
-
-// Hosts within one domain that hold the gang.
-struct Choice {
-  std::vector<int> touched, hosts;
-  int pristine = 0, left_over = 0;
-  auto key() const { return std::tie(touched, pristine, left_over); }
-};
-
-bool has_fewer(const Choice& one, const Choice& other) { return one.touched < other.touched; }
-
-// Hosts of members that stay.
-class Beside {
- public:
-  Beside(const Ask& ask, int hosts) : before_(static_cast<std::size_t>(hosts) + 1, 0) {
-    for (const int host : ask.beside) before_[static_cast<std::size_t>(host) + 1] = 1;
-    std::partial_sum(before_.begin(), before_.end(), before_.begin());
-  }
-  bool is_empty() const { return before_.back() == 0; }
-  bool has(int host) const { return count(host, host + 1) > 0; }
-  bool touches(const Domain& domain) const { return count(domain.first_host, domain.end_host) > 0; }
-  bool lies_in(const Domain& domain) const {
-    return count(domain.first_host, domain.end_host) == before_.back();
-  }
-
- private:
-  int count(int first, int end) const {
-    return before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(first)];
-  }
-  std::vector<int> before_;  // how many hosts of a lower number
-};
 
 class Search {
  public:
@@ -49,225 +17,123 @@ class Search {
       : topology_(topology),
         room_(room),
         ask_(ask),
-        beside_(ask, topology.hosts()),
-        sums_(room.units.size() + 1, 0) {
-    for (std::size_t i = 0; i < room.units.size(); ++i) sums_[i + 1] = sums_[i] + room.units[i];
-  }
+        beside_(ask.beside),
+        chooser_(topology, room, beside_, ask.units) {}
 
-  std::optional<Placement> run() const;
+  std::optional<Placement> run();
 
  private:
-  int units_on(int host) const { return room_.units[static_cast<std::size_t>(host)]; }
-  int units_in(const Domain& domain) const {
-    return sums_[static_cast<std::size_t>(domain.end_host)] -
-           sums_[static_cast<std::size_t>(domain.first_host)];
-  }
-  bool is_pristine(int host) const { return room_.is_pristine[static_cast<std::size_t>(host)]; }
-  std::vector<const Domain*> candidates(int depth) const;
-  int fewest_children(int depth, const Domain& domain) const;
-  Choice choose(int depth, const Domain& domain) const;
-  Choice choose_down(int depth, const Domain& domain, bool is_greedy) const;
-  void choose_exactly(int depth, const Domain& domain, Choice& choice) const;
-  std::vector<const Domain*> choose_two_levels(int depth, const Domain& domain,
-                                               Choice& choice) const;
-  std::vector<const Domain*> choose_largest(std::vector<const Domain*> pool, Choice& choice) const;
+  struct Found {
+    Choice choice;
+    std::size_t index = 0;  // of its domain
+    auto key() const { return std::tuple_cat(choice.key(), std::tie(index)); }
+  };
+  int units_on(int host) const { return room_.units_on(host); }
+  std::optional<Choice> best_of(int depth) const;
+  std::optional<Choice> best_host() const;
+  void look_for_host(int depth, std::size_t index, bool is_pristine, int& best) const;
+  std::optional<Choice> beside_others(int depth) const;
+  bool set_bound(int depth, std::size_t index, Found& bound) const;
+  void offer(int depth, std::size_t index, std::optional<Found>& best) const;
   Placement placement_of(int depth, Choice choice) const;
 
   const Topology& topology_;
   const Room& room_;
   const Ask& ask_;
   const Beside beside_;
-  std::vector<int> sums_;  // of the hosts before
+  const Chooser chooser_;
 };
 
-std::optional<Placement> Search::run() const {
+std::optional<Placement> Search::run() {
   for (int depth = topology_.host_depth(); depth >= ask_.required_depth; --depth) {
-    const auto found = candidates(depth);
-    if (found.empty()) continue;
-    std::optional<Choice> best;
-    for (const Domain* domain : found) {
-      Choice choice = choose(depth, *domain);
-      if (!best || choice.key() < best->key()) best = std::move(choice);
-    }
-    return placement_of(depth, std::move(*best));
+    auto best = !beside_.is_empty()               ? beside_others(depth)
+                : depth == topology_.host_depth() ? best_host()
+                                                  : best_of(depth);
+    if (best) return placement_of(depth, std::move(*best));
   }
   return std::nullopt;
 }
 
-// Those that hold the gang, in as few children as any of them can.
-std::vector<const Domain*> Search::candidates(int depth) const {
-  std::vector<const Domain*> found;
-  int fewest_of_all = 0;
-  for (const Domain& domain : topology_.domains(depth)) {
-    if (units_in(domain) < ask_.units || !beside_.lies_in(domain)) continue;
-    const int count = depth == topology_.host_depth() ? 0 : fewest_children(depth, domain);
-    if (found.empty() || count < fewest_of_all) {
-      found.clear();
-      fewest_of_all = count;
+// There is one domain that has all of them.
+std::optional<Choice> Search::beside_others(int depth) const {
+  const Domain& domain = domain_of(topology_, depth, beside_.first());
+  if (!beside_.lies_in(domain) || room_.units_in(topology_, depth, domain) < ask_.units)
+    return std::nullopt;
+  return chooser_.choose(depth, domain);
+}
+
+// One on which something runs, if there is, and with as little room as will do.
+std::optional<Choice> Search::best_host() const {
+  for (const bool is_pristine : {false, true}) {
+    int best = -1;
+    look_for_host(0, 0, is_pristine, best);
+    if (best >= 0) return Choice{.hosts = {best}};
+  }
+  return std::nullopt;
+}
+
+void Search::look_for_host(int depth, std::size_t index, bool is_pristine, int& best) const {
+  const Totals& totals = room_.totals(depth)[index];
+  const bool is_perfect = best >= 0 && units_on(best) == ask_.units;
+  if (totals.most < ask_.units || is_perfect || (!is_pristine && totals.in_use == 0)) return;
+  const Domain& domain = topology_.domains(depth)[index];
+  for (int child = domain.first_child; child < domain.end_child; ++child) {
+    if (depth + 1 < topology_.host_depth()) {
+      look_for_host(depth + 1, static_cast<std::size_t>(child), is_pristine, best);
+      continue;
     }
-    if (count == fewest_of_all) found.push_back(&domain);
+    const int units = units_on(child);
+    const bool is_better = units >= ask_.units && (best < 0 || units < units_on(best));
+    if (is_better && room_.is_pristine(child) == is_pristine) best = child;
   }
-  return found;
 }
 
-// New ones.
-int Search::fewest_children(int depth, const Domain& domain) const {
-  std::vector<int> bins;
-  int units = ask_.units;
-  for (const Domain& child : topology_.children(depth, domain)) {
-    if (beside_.touches(child)) {
-      units -= units_in(child);
-    } else {
-      bins.push_back(units_in(child));
-    }
-  }
-  return units > 0 ? fewest(std::move(bins), units) : 0;
-}
-
-Choice Search::choose(int depth, const Domain& domain) const {
-  Choice choice;
-  const int below = topology_.host_depth() - depth;
-  if (below == 0) {
-    choice.hosts = {domain.first_host};
-  } else if ((below > 2 || !beside_.is_empty()) &&
-             domain.end_host - domain.first_host <= kExactHosts) {
-    choose_exactly(depth, domain, choice);
-  } else {
-    choice = choose_down(depth, domain, !beside_.is_empty());
-    // Three levels and more: neither is the fewest of the third one always.
-    if (below > 2 && beside_.is_empty())
-      choice = std::min(choice, choose_down(depth, domain, true), has_fewer);
-  }
-  for (const int host : choice.hosts) choice.pristine += is_pristine(host) ? 1 : 0;
-  choice.left_over = units_in(domain) - ask_.units;
-  return choice;
-}
-
-// Two levels by the knapsack unless it is greedy, and what is below them largest first out of what
-// was chosen.
-Choice Search::choose_down(int depth, const Domain& domain, bool is_greedy) const {
-  Choice choice;
-  std::vector<const Domain*> chosen = {&domain};
-  if (topology_.host_depth() - depth >= 2 && !is_greedy) {
-    chosen = choose_two_levels(depth, domain, choice);
-    depth += 2;
-  }
-  for (; depth < topology_.host_depth(); ++depth) {
-    std::vector<const Domain*> pool;
-    for (const Domain* one : chosen) {
-      for (const Domain& child : topology_.children(depth, *one)) pool.push_back(&child);
-    }
-    chosen = choose_largest(std::move(pool), choice);
-  }
-  for (const Domain* host : chosen) choice.hosts.push_back(host->first_host);
-  return choice;
-}
-
-std::vector<const Domain*> Search::choose_two_levels(int depth, const Domain& domain,
-                                                     Choice& choice) const {
-  std::vector<Crate> crates;
-  std::vector<std::vector<const Domain*>> below;
-  const auto children = topology_.children(depth, domain);
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    std::vector<const Domain*> sorted;
-    for (const Domain& one : topology_.children(depth + 1, children[i])) {
-      if (units_in(one) > 0) sorted.push_back(&one);
-    }
-    std::ranges::stable_sort(sorted, std::greater{},
-                             [this](const Domain* one) { return units_in(*one); });
-    Crate crate{.index = static_cast<int>(i)};
-    for (const Domain* one : sorted) crate.bins.push_back(units_in(*one));
-    if (crate.bins.empty()) continue;
-    crates.push_back(std::move(crate));
-    below.push_back(std::move(sorted));
-  }
-  const int count = fewest_children(depth, domain);
-  const std::vector<int> taken = fewest_bins(crates, count, ask_.units);
-  std::vector<const Domain*> chosen;
-  for (std::size_t i = 0; i < taken.size(); ++i)
-    chosen.insert(chosen.end(), below[i].begin(), below[i].begin() + taken[i]);
-  choice.touched = {count, static_cast<int>(chosen.size())};
-  return chosen;
-}
-
-// All that are touched already, and the fewest others; of the last one the smallest that does.
-std::vector<const Domain*> Search::choose_largest(std::vector<const Domain*> pool,
-                                                  Choice& choice) const {
-  int units = ask_.units;
-  const auto others = std::stable_partition(
-      pool.begin(), pool.end(), [this](const Domain* one) { return beside_.touches(*one); });
-  std::for_each(pool.begin(), others, [&](const Domain* one) { units -= units_in(*one); });
-  std::stable_sort(others, pool.end(), [this](const Domain* one, const Domain* other) {
-    return units_in(*one) > units_in(*other);
-  });
-  std::size_t count = static_cast<std::size_t>(others - pool.begin());
-  const std::size_t first = count;
-  for (; units > 0; ++count) units -= units_in(*pool[count]);
-  if (count > first) {
-    std::size_t last = count - 1;
-    units += units_in(*pool[last]);
-    while (last + 1 < pool.size() && units_in(*pool[last + 1]) >= units) ++last;
-    pool[count - 1] = pool[last];
-  }
-  pool.resize(count);
-  choice.touched.push_back(static_cast<int>(count - first));
-  return pool;
-}
-
-// ---- all ways to touch a small domain
-
-struct Way {
-  int units = 0;
-  std::vector<int> hosts;
-};
-using Ways = std::map<std::vector<int>, Way>;  // by the domains touched at each depth below
-
-class Enumeration {
- public:
-  Enumeration(const Topology& topology, const Room& room, const Beside& beside)
-      : topology_(topology), room_(room), beside_(beside) {}
-  Ways ways(int depth, const Domain& domain) const {
-    if (depth == topology_.host_depth()) {
-      const int host = domain.first_host;
-      const int units = room_.units[static_cast<std::size_t>(host)];
-      return units > 0 ? Ways{{{}, {units, {host}}}} : Ways{};
-    }
-    const auto depths = static_cast<std::size_t>(topology_.host_depth() - depth);
-    Ways all{{std::vector<int>(depths, 0), {}}};
+// That no choice in this domain goes below. False: it does not hold the gang.
+bool Search::set_bound(int depth, std::size_t index, Found& bound) const {
+  const Totals& totals = room_.totals(depth)[index];
+  if (totals.units < ask_.units) return false;
+  const int levels = topology_.host_depth() - depth;
+  const int hosts = (ask_.units + totals.most - 1) / totals.most;
+  int children = hosts;
+  if (levels > 1) {
+    int largest = 0;
+    const Domain& domain = topology_.domains(depth)[index];
     for (const Domain& child : topology_.children(depth, domain))
-      add(ways(depth + 1, child), beside_.touches(child), all);
-    std::erase_if(all, [](const auto& way) { return way.second.units == 0; });
-    return all;
+      largest = std::max(largest, room_.units_in(topology_, depth + 1, child));
+    children = (ask_.units + largest - 1) / largest;
   }
+  bound.choice.touched.assign(static_cast<std::size_t>(levels), children);
+  bound.choice.touched.back() = std::max(hosts, children);
+  bound.choice.pristine = std::max(bound.choice.touched.back() - totals.in_use, 0);
+  bound.choice.left_over = totals.units - ask_.units;
+  bound.index = index;
+  return true;
+}
 
- private:
-  static void add(const Ways& child, bool is_touched, Ways& all) {
-    const Ways before = all;
-    for (const auto& [touched, way] : before) {
-      for (const auto& [below, more] : child) {
-        std::vector<int> sum = touched;
-        sum[0] += is_touched ? 0 : 1;
-        for (std::size_t i = 0; i < below.size(); ++i) sum[i + 1] += below[i];
-        Way next{way.units + more.units, way.hosts};
-        next.hosts.insert(next.hosts.end(), more.hosts.begin(), more.hosts.end());
-        auto& kept = all[std::move(sum)];
-        if (next.units > kept.units) kept = std::move(next);
-      }
-    }
-  }
-  const Topology& topology_;
-  const Room& room_;
-  const Beside& beside_;
-};
+void Search::offer(int depth, std::size_t index, std::optional<Found>& best) const {
+  const Domain& domain = topology_.domains(depth)[index];
+  if (best && chooser_.fewest_children(depth, domain) > best->choice.touched.front()) return;
+  Found found{chooser_.choose(depth, domain), index};
+  if (!best || found.key() < best->key()) best = std::move(found);
+}
 
-void Search::choose_exactly(int depth, const Domain& domain, Choice& choice) const {
-  for (auto& [touched, way] : Enumeration(topology_, room_, beside_).ways(depth, domain)) {
-    if (way.units < ask_.units) continue;
-    choice.touched = touched;  // the map is in the order that counts
-    choice.hosts = std::move(way.hosts);
-    return;
+// First the one that promises most, then whoever may be better than what it keeps of that.
+std::optional<Choice> Search::best_of(int depth) const {
+  const std::size_t count = topology_.domains(depth).size();
+  std::optional<Found> first;
+  Found bound;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (!set_bound(depth, index, bound)) continue;
+    if (!first || bound.key() < first->key()) first = bound;
   }
-  PAWL_CHECK(false, "a domain that holds the gang has a way to");
+  if (!first) return std::nullopt;
+  std::optional<Found> best;
+  offer(depth, first->index, best);
+  for (std::size_t index = 0; index < count; ++index) {
+    if (index != first->index && set_bound(depth, index, bound) && bound.key() < best->key())
+      offer(depth, index, best);
+  }
+  return std::move(best->choice);
 }
 
 // What is too much is left on the new host that has the least: it cannot be as much as that host
@@ -316,8 +182,7 @@ int common_depth(const Topology& topology, std::span<const int> hosts) {
 Largest largest(const Topology& topology, const Room& room, int depth) {
   Largest most;
   for (const Domain& domain : topology.domains(depth)) {
-    const auto first = room.units.begin();
-    const int units = std::accumulate(first + domain.first_host, first + domain.end_host, 0);
+    const int units = room.units_in(topology, depth, domain);
     if (units > most.units) most = {units, &domain};
   }
   return most;
@@ -325,9 +190,7 @@ Largest largest(const Topology& topology, const Room& room, int depth) {
 
 std::optional<Placement> place(const Topology& topology, const Room& room, const Ask& ask) {
   PAWL_CHECK(ask.units > 0, "a gang has a member");
-  PAWL_CHECK(std::cmp_equal(room.units.size(), topology.hosts()) &&
-                 room.is_pristine.size() == room.units.size(),
-             "room is said of each host");
+  PAWL_CHECK(std::cmp_equal(room.units().size(), topology.hosts()), "room is said of each host");
   return Search(topology, room, ask).run();
 }
 

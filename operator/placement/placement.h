@@ -17,16 +17,12 @@
 #include <span>
 #include <vector>
 
+#include "operator/placement/room.h"
 #include "operator/placement/topology.h"
 
 namespace pawl::placement {
 
 inline constexpr int kExactHosts = 24;
-
-struct Room {                     // by the host's number
-  std::vector<int> units;         // members of the asked shape that fit there now, none below 0
-  std::vector<bool> is_pristine;  // nothing runs there
-};
 
 struct Ask {
   int units = 0;           // members, 1 at least

@@ -56,14 +56,15 @@ Topology::Topology(std::vector<Machine> machines, std::span<const std::string> l
     if (leaves.empty() && depth == 0) level.emplace_back();
   }
   for (std::size_t depth = 0; depth + 1 < depths; ++depth) {
-    int child = 0;
+    int child = 0, parent = 0;
+    std::vector<Domain>& below = levels_[depth + 1];
     for (Domain& domain : levels_[depth]) {
       domain.first_child = child;
-      const std::vector<Domain>& below = levels_[depth + 1];
       while (std::cmp_less(child, below.size()) &&
              below[static_cast<std::size_t>(child)].first_host < domain.end_host)
-        ++child;
+        below[static_cast<std::size_t>(child++)].parent = parent;
       domain.end_child = child;
+      ++parent;
     }
   }
   names_.reserve(leaves.size());

@@ -16,12 +16,12 @@ struct Machine {
   std::map<std::string, std::string> labels;
 };
 
-// Hosts are numbered depth-first, so that a domain covers a range of them, and so that ranks that
-// are dealt in the order of hosts leave each domain once.
+// Hosts are numbered depth-first, so that a domain covers a range of them.
 struct Domain {
   std::string path;                    // "block-a/rack-3"; of the whole cluster ""
   int first_child = 0, end_child = 0;  // in the next depth; of a host none
   int first_host = 0, end_host = 0;
+  int parent = 0;  // in the depth before
 };
 
 class Topology {
@@ -38,6 +38,10 @@ class Topology {
     return levels_[static_cast<std::size_t>(depth)];
   }
   std::span<const Domain> children(int depth, const Domain& domain) const;
+  // Of a domain in domains(depth).
+  std::size_t index_of(int depth, const Domain& domain) const {
+    return static_cast<std::size_t>(&domain - domains(depth).data());
+  }
 
  private:
   std::vector<std::vector<Domain>> levels_;

@@ -12,8 +12,7 @@ using Pool = std::vector<const Domain*>;
 
 int units_in(const Room& room, const Domain& domain) {
   int sum = 0;
-  for (int host = domain.first_host; host < domain.end_host; ++host)
-    sum += room.units[static_cast<std::size_t>(host)];
+  for (int host = domain.first_host; host < domain.end_host; ++host) sum += room.units_on(host);
   return sum;
 }
 
@@ -59,7 +58,7 @@ std::vector<int> fill(const Room& room, const std::vector<int>& order, int units
   std::vector<int> hosts;
   for (const int host : order) {
     if (units <= 0) break;
-    const int here = room.units[static_cast<std::size_t>(host)];
+    const int here = room.units_on(host);
     if (here == 0) continue;
     hosts.push_back(host);
     units -= here;
@@ -118,8 +117,7 @@ std::vector<int> volcano(const Topology& topology, const Room& room, const Ask& 
     if (best == nullptr) continue;
     std::vector<int> order;
     for (int host = best->first_host; host < best->end_host; ++host) order.push_back(host);
-    std::ranges::stable_sort(order, {},
-                             [&](int host) { return room.units[static_cast<std::size_t>(host)]; });
+    std::ranges::stable_sort(order, {}, [&](int host) { return room.units_on(host); });
     return fill(room, order, ask.units);
   }
   return {};

@@ -25,9 +25,9 @@ class CrowdedCluster {
     while (static_cast<int>(runners_.size()) < runners && add()) continue;
     std::ranges::sort(runners_, {}, &admission::Runner::id);
     const Room rest = ledger_.room(kHalf);
-    for (std::size_t host = 0; host < rest.units.size(); ++host) {
-      for (int i = 0; i < rest.units[host]; ++i)
-        promise("system/" + std::to_string(host), i, static_cast<int>(host), kHalf);
+    for (int host = 0; host < ledger_.topology().hosts(); ++host) {
+      for (int i = 0; i < rest.units_on(host); ++i)
+        promise("system/" + std::to_string(host), i, host, kHalf);
     }
   }
 

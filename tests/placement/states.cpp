@@ -52,18 +52,20 @@ State random_state(std::uint32_t seed) {
   const std::vector<std::string> labels(kLabels.end() - levels, kLabels.end());
   Topology topology(irregular_machines(dice, labels), labels);
   const auto hosts = static_cast<std::size_t>(topology.hosts());
-  Room room{.units = std::vector<int>(hosts, 0), .is_pristine = std::vector<bool>(hosts, false)};
+  std::vector<int> free(hosts, 0);
+  std::vector<bool> is_pristine(hosts, false);
   const bool takes_all = dice.one_in(2);  // a member has a host for itself
   const int most = takes_all ? 1 : kGpus, taken_one_in = (takes_all ? 2 : 1) + dice.below(4);
   int total = 0;
   for (std::size_t host = 0; host < hosts; ++host) {
     const int used = dice.one_in(taken_one_in) ? 1 + dice.below(most) : 0;
-    room.units[host] = most - used;
-    room.is_pristine[host] = used == 0;
-    total += room.units[host];
+    free[host] = most - used;
+    is_pristine[host] = used == 0;
+    total += free[host];
   }
   const int size = 1 << dice.below(8);
   const int units = dice.one_in(4) ? 1 + dice.below(std::max(total, 1)) : size;
+  Room room(topology, std::move(free), std::move(is_pristine));
   return {std::move(topology), std::move(room), {std::clamp(units, 1, std::max(total, 1)), 0}};
 }
 
@@ -100,18 +102,19 @@ void add_hosts(Ledger& ledger, int hosts) {
 Room worn_room(const Topology& topology, std::uint32_t seed) {
   Dice dice(seed);
   const auto hosts = static_cast<std::size_t>(topology.hosts());
-  Room room{.units = std::vector<int>(hosts, 0), .is_pristine = std::vector<bool>(hosts, false)};
+  std::vector<int> free(hosts, 0);
+  std::vector<bool> is_pristine(hosts, false);
   for (const Domain& rack : topology.domains(topology.host_depth() - 1)) {
     const int kind = dice.below(4);
     for (int host = rack.first_host; host < rack.end_host; ++host) {
       const bool is_idle = kind == 0 || (kind == 1 && dice.one_in(2));
       const bool is_full = kind == 2 || (kind == 1 && !is_idle);
       const auto at = static_cast<std::size_t>(host);
-      room.units[at] = is_idle ? kGpus : is_full ? 0 : dice.below(kGpus + 1);
-      room.is_pristine[at] = room.units[at] == kGpus;
+      free[at] = is_idle ? kGpus : is_full ? 0 : dice.below(kGpus + 1);
+      is_pristine[at] = free[at] == kGpus;
     }
   }
-  return room;
+  return {topology, std::move(free), std::move(is_pristine)};
 }
 
 }  // namespace pawl::placement

@@ -106,15 +106,16 @@ class TracedCluster {
 
   bool start(std::size_t which) {
     const Job& job = jobs_[which];
-    Room room{.units = std::vector<int>(free_.size()),
-              .is_pristine = std::vector<bool>(free_.size())};
+    std::vector<int> units(free_.size());
+    std::vector<bool> is_pristine(free_.size());
     int total = 0;
     for (std::size_t host = 0; host < free_.size(); ++host) {
-      room.units[host] = free_[host] / job.each();
-      room.is_pristine[host] = free_[host] == kGpus;
-      total += room.units[host];
+      units[host] = free_[host] / job.each();
+      is_pristine[host] = free_[host] == kGpus;
+      total += units[host];
     }
     if (total < job.units()) return false;
+    const Room room(topology_, std::move(units), std::move(is_pristine));
     const std::vector<int> hosts = strategy_(topology_, room, {.units = job.units()});
     if (hosts.empty()) return false;
     outcome_.scores[which] = peers::score(topology_, hosts);
@@ -123,7 +124,7 @@ class TracedCluster {
     std::vector<Use> uses;
     int left = job.units();
     for (const int host : hosts) {
-      const int here = std::min(left, room.units[static_cast<std::size_t>(host)]);
+      const int here = std::min(left, room.units_on(host));
       uses.emplace_back(host, here * job.each());
       free_[static_cast<std::size_t>(host)] -= here * job.each();
       left -= here;

@@ -192,7 +192,7 @@ std::string plain_round(Yard& yard, std::vector<Gang> gangs) {
                            yard.now + *gang.run_max <= one.begin;
       for (const int host : one.hosts) {
         is_kept[static_cast<std::size_t>(host)] = true;
-        if (!may_use) room.units[static_cast<std::size_t>(host)] = 0;
+        if (!may_use) room.close(topology, host);
       }
     }
     if (const auto found = placement::place(topology, room, gang.ask)) {

@@ -318,7 +318,7 @@ TEST_CASE("queues: no quota is broken, and none is left unused", "[admission]") 
         if (queue != nullptr && queue->is_fifo) continue;
         const auto room = park.ledger.room(kOne);
         int free = 0;
-        for (const int units : room.units) free += units;
+        for (const int units : room.units()) free += units;
         const bool lacks_quota = park.quotas.shortage(gang->queue, charge_of(*gang)).has_value();
         CHECK((lacks_quota || free < gang->ask.units));
       }

@@ -298,25 +298,25 @@ TEST_CASE("reservation: none could begin earlier", "[admission][A45]") {
     INFO("run " << run);
     Site site(2);
     const auto& topology = site.ledger.topology();
-    placement::Room room{.units = {}, .is_pristine = std::vector<bool>(8)};
-    std::vector<int> later;
+    std::vector<int> free, later;
     std::vector<TimePoint> ends;
     std::vector<bool> is_kept;
     for (int host = 0; host < 8; ++host) {
-      room.units.push_back(static_cast<int>(random.below(3)));
-      later.push_back(room.units.back() + static_cast<int>(random.below(3)));
+      free.push_back(static_cast<int>(random.below(3)));
+      later.push_back(free.back() + static_cast<int>(random.below(3)));
       const bool is_unknown = random.one_in(4);
       ends.push_back(is_unknown ? placement::Outlook::kUnknown
                                 : site.now + seconds{random.below(5)});
       is_kept.push_back(random.one_in(6));
     }
     const int units = 1 + static_cast<int>(random.below(8));
+    const placement::Room room(topology, free, std::vector<bool>(8));
     const auto found = admission::reserve({topology, room, {later, ends}},
                                           {.units = units, .required_depth = 1}, is_kept, site.now);
     const auto units_at = [&](int host, TimePoint time) {
       const auto at = static_cast<std::size_t>(host);
       if (is_kept[at]) return 0;
-      return std::max(room.units[at], ends[at] <= time ? later[at] : 0);
+      return std::max(free[at], ends[at] <= time ? later[at] : 0);
     };
     std::optional<TimePoint> earliest;
     for (const int first : {0, 4}) {

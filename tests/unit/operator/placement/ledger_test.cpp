@@ -27,8 +27,7 @@ Booking on(const std::string& name, std::int64_t count) {
 int units_on(Ledger& ledger, const Shape& shape, const std::string& name) {
   const Topology& topology = ledger.topology();
   for (int number = 0; number < topology.hosts(); ++number) {
-    if (topology.host(number) == name)
-      return ledger.room(shape).units[static_cast<std::size_t>(number)];
+    if (topology.host(number) == name) return ledger.room(shape).units_on(number);
   }
   return -1;
 }
@@ -72,7 +71,7 @@ TEST_CASE("ledger: what fits when all has ended, and when that is", "[placement]
   ledger.see_pod("team/fixture", fixture);
   ledger.see_pod("team/job-1-0-0", mine);
   ledger.see_pod("team/foreign", foreign);
-  CHECK(ledger.room(gpus(1)).units == std::vector<int>{3, 0});
+  CHECK(ledger.room(gpus(1)).units() == std::vector<int>{3, 0});
   CHECK(ledger.outlook(gpus(1)).units == std::vector<int>{7, 8});
   CHECK(ledger.outlook(gpus(1)).at == std::vector<TimePoint>{Outlook::kUnknown, later});
   ledger.expect_end("team/job", noon);
@@ -112,9 +111,9 @@ TEST_CASE("ledger: pods are a resource as well, and a machine that lost its devi
   CHECK(units_on(ledger, gpus(1), "a") == 10);
   ledger.see_pod("kube-system/proxy", {"a", {{"cpu", 7'000}, {"pods", 1}}, true});
   CHECK(units_on(ledger, gpus(1), "a") == 9);
-  CHECK(ledger.room(gpus(1)).is_pristine[0]);
+  CHECK(ledger.room(gpus(1)).is_pristine(0));
   ledger.see_pod("team/p", on("a", 3));
-  CHECK_FALSE(ledger.room(gpus(1)).is_pristine[0]);
+  CHECK_FALSE(ledger.room(gpus(1)).is_pristine(0));
   CHECK(units_on(ledger, {.requests = {{"cpu", 2'000}}}, "a") == 0);
   // Its device plugin begins anew: more is taken than there is.
   ledger.set_host(host("a", 0));
@@ -217,7 +216,7 @@ TEST_CASE("ledger: what fits without some owners is what fits when their pods ar
     }
     const Shape shape = gpus(1 + below(3));
     Clearing clearing = ledger.clearing(shape, leavers);
-    CHECK(clearing.room().units == ledger.room(shape).units);
+    CHECK(clearing.units_by_host() == ledger.room(shape).units());
     for (std::size_t owner = 0; owner < 3; ++owner) {
       if (!is_gone[owner]) continue;
       const int before = clearing.units({0, 6});
@@ -225,13 +224,13 @@ TEST_CASE("ledger: what fits without some owners is what fits when their pods ar
       CHECK(clearing.units({0, 6}) == before + more);
       if (!is_spare_alone) clearing.take_out(2 * owner + 1, {0, 6});
     }
-    CHECK(clearing.room().units == without.room(shape).units);
+    CHECK(clearing.units_by_host() == without.room(shape).units());
     for (std::size_t owner = 0; owner < 3; ++owner) {
       if (!is_gone[owner]) continue;
       clearing.put_back(2 * owner, {0, 6});
       if (!is_spare_alone) clearing.put_back(2 * owner + 1, {0, 6});
     }
-    CHECK(clearing.room().units == ledger.room(shape).units);
+    CHECK(clearing.units_by_host() == ledger.room(shape).units());
   }
 }
 

@@ -2,75 +2,35 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <numeric>
-#include <random>
+#include <optional>
 #include <set>
 
 #include "operator/placement/placement.h"
+#include "tests/unit/operator/placement/forest.h"
 
 using namespace pawl::placement;
+using namespace pawl::placement::forest;
 
 namespace {
 
-using Labels = std::vector<std::string>;
-
-struct Case {
-  Labels labels;
-  std::vector<Machine> machines;
-  std::vector<int> units;  // by machine
-};
-
-struct World {
-  explicit World(const Case& from) : topology(from.machines, from.labels) {
-    room.units.resize(from.units.size());
-    room.is_pristine.assign(from.units.size(), false);
-    for (int host = 0; host < topology.hosts(); ++host) {
-      const auto found = std::ranges::find(from.machines, topology.host(host), &Machine::name) -
-                         from.machines.begin();
-      room.units[static_cast<std::size_t>(host)] = from.units[static_cast<std::size_t>(found)];
+std::optional<std::vector<int>> best_of(const World& world, const Ask& ask) {
+  const auto& [units, required_depth, beside] = ask;
+  std::optional<std::vector<int>> found;
+  for (unsigned set = 1; set < (1U << world.topology.hosts()); ++set) {
+    std::vector<int> hosts;
+    int sum = 0;
+    for (int host = 0; host < world.topology.hosts(); ++host) {
+      if ((set >> host & 1U) == 0) continue;
+      hosts.push_back(host);
+      sum += world.room.units_on(host);
     }
+    if (sum < units) continue;
+    hosts.insert(hosts.end(), beside.begin(), beside.end());
+    auto tuple = world.tuple_of(hosts);
+    if (-tuple[0] >= required_depth && (!found || tuple < *found)) found = std::move(tuple);
   }
-  int domain_of(int depth, int host) const {
-    const auto domains = topology.domains(depth);
-    const auto found = std::ranges::upper_bound(domains, host, {}, &Domain::first_host);
-    return static_cast<int>(found - domains.begin()) - 1;
-  }
-  // What counts, of these hosts: minus the depth of the common domain, then domains at each depth
-  // below it.
-  std::vector<int> tuple_of(const std::vector<int>& hosts) const {
-    std::vector<int> tuple;
-    for (int depth = 0; depth <= topology.host_depth(); ++depth) {
-      std::set<int> touched;
-      for (const int host : hosts) touched.insert(domain_of(depth, host));
-      if (touched.size() == 1) {
-        tuple = {-depth};
-      } else {
-        tuple.push_back(static_cast<int>(touched.size()));
-      }
-    }
-    return tuple;
-  }
-  std::optional<std::vector<int>> best(const Ask& ask) const {
-    const auto& [units, required_depth, beside] = ask;
-    std::optional<std::vector<int>> found;
-    for (unsigned set = 1; set < (1U << topology.hosts()); ++set) {
-      std::vector<int> hosts;
-      int sum = 0;
-      for (int host = 0; host < topology.hosts(); ++host) {
-        if ((set >> host & 1U) == 0) continue;
-        hosts.push_back(host);
-        sum += room.units[static_cast<std::size_t>(host)];
-      }
-      if (sum < units) continue;
-      hosts.insert(hosts.end(), beside.begin(), beside.end());
-      auto tuple = tuple_of(hosts);
-      if (-tuple[0] >= required_depth && (!found || tuple < *found)) found = std::move(tuple);
-    }
-    return found;
-  }
-
-  Topology topology;
-  Room room;
-};
+  return found;
+}
 
 // How often a ring of all ranks goes from one domain of this depth to another.
 int crossings(const World& world, int depth, const std::vector<Share>& shares) {
@@ -95,7 +55,7 @@ std::vector<int> touched_beside(const World& world, const Ask& ask, int depth) {
 
 void check_against_brute_force(const Case& one, const Ask& ask) {
   const World world(one);
-  const auto best = world.best(ask);
+  const auto best = best_of(world, ask);
   const auto placed = place(world.topology, world.room, ask);
   REQUIRE(placed.has_value() == best.has_value());
   if (!placed) return;
@@ -110,10 +70,10 @@ void check_against_brute_force(const Case& one, const Ask& ask) {
     hosts.push_back(share.host);
     sum += share.units;
     CHECK(share.units > 0);
-    CHECK(share.units <= world.room.units[static_cast<std::size_t>(share.host)]);
+    CHECK(share.units <= world.room.units_on(share.host));
   }
   CHECK(sum == ask.units);
-  CHECK(std::ranges::is_sorted(hosts));
+  CHECK(std::set(hosts.begin(), hosts.end()).size() == hosts.size());
   std::vector<int> all = hosts;
   all.insert(all.end(), ask.beside.begin(), ask.beside.end());
   CHECK(world.tuple_of(all) == tuple);
@@ -164,41 +124,12 @@ TEST_CASE("placement: a machine where something runs is filled before one where 
           "[placement]") {
   Case one{.labels = {}, .machines = {{"a", {}}, {"b", {}}, {"c", {}}}, .units = {8, 3, 5}};
   World world(one);
-  world.room.is_pristine = {true, false, false};
+  world.room.set(world.topology, 0, 8, true);
   CHECK(place(world.topology, world.room, {3, 0})->shares == std::vector<Share>{{1, 3}});
   CHECK(place(world.topology, world.room, {4, 0})->shares == std::vector<Share>{{2, 4}});
   CHECK(place(world.topology, world.room, {6, 0})->shares == std::vector<Share>{{0, 6}});
   CHECK_FALSE(place(world.topology, world.room, {17, 0}).has_value());
 }
-
-namespace {
-
-struct Trees {
-  int below(unsigned count) { return static_cast<int>(random() % count); }
-  Case next(int machines_max) {
-    Case one;
-    const int levels = below(4);
-    for (int level = 0; level < levels; ++level) one.labels.push_back(std::to_string(level));
-    const int machines = 1 + below(static_cast<unsigned>(machines_max));
-    for (int machine = 0; machine < machines; ++machine) {
-      Machine made{.name = "m" + std::to_string(machine)};
-      for (const std::string& label : one.labels) {
-        if (below(8) > 0) made.labels[label] = std::to_string(below(3));
-      }
-      one.machines.push_back(std::move(made));
-      one.units.push_back(below(5));
-    }
-    return one;
-  }
-  Ask ask_of(const Case& one) {
-    const int total = std::accumulate(one.units.begin(), one.units.end(), 0);
-    const int units = 1 + below(static_cast<unsigned>(total) + 1);
-    return {units, below(static_cast<unsigned>(one.labels.size()) + 2)};
-  }
-  std::mt19937 random{20261125};  // its numbers are the same everywhere
-};
-
-}  // namespace
 
 TEST_CASE("placement: as brute force on random trees", "[placement][A45]") {
   Trees trees;
@@ -216,10 +147,7 @@ TEST_CASE("placement: beside members that stay as brute force on random trees", 
     const Case one = trees.next(9);
     Ask ask = trees.ask_of(one);
     ask.units = 1 + ask.units / 2;
-    const int hosts = static_cast<int>(one.machines.size());
-    for (int host = 0; host < hosts; ++host) {
-      if (trees.below(3) == 0) ask.beside.push_back(host);
-    }
+    ask.beside = trees.some_of(one);
     check_against_brute_force(one, ask);
   }
 }
@@ -235,7 +163,7 @@ TEST_CASE("placement: a member that comes later goes into the rack of the others
     return world.topology.domains(1)[static_cast<std::size_t>(rack)];
   };
   const int first = of_rack(4).first_host;
-  REQUIRE(world.room.units[static_cast<std::size_t>(first)] == 1);
+  REQUIRE(world.room.units_on(first) == 1);
   const auto beside = place(world.topology, world.room, {2, 0, {first, first + 1}});
   REQUIRE(beside.has_value());
   CHECK(beside->shares == std::vector<Share>{{first, 1}, {first + 1, 1}});
@@ -254,7 +182,7 @@ namespace {
 class Best {
  public:
   explicit Best(const World& world) : world_(world) {
-    const int total = std::accumulate(world.room.units.begin(), world.room.units.end(), 0);
+    const int total = std::accumulate(world.room.units().begin(), world.room.units().end(), 0);
     const auto depths = static_cast<std::size_t>(world.topology.host_depth()) + 1;
     best_.resize(depths,
                  std::vector<std::optional<std::vector<int>>>(static_cast<std::size_t>(total) + 1));
@@ -280,7 +208,7 @@ class Best {
     for (int host = 0; host < world_.topology.hosts(); ++host) {
       if ((set >> host & 1U) == 0) continue;
       hosts.push_back(host);
-      sum += world_.room.units[static_cast<std::size_t>(host)];
+      sum += world_.room.units_on(host);
     }
     const std::optional tuple = world_.tuple_of(hosts);
     for (int depth = 0; depth <= -(*tuple)[0]; ++depth)
@@ -307,61 +235,13 @@ void check_all_asks(const Case& one) {
   }
 }
 
-// All ways to write `sum` as a sum of parts in falling order, none above `most`.
-std::vector<std::vector<int>> partitions(int sum, int most) {
-  if (sum == 0) return {{}};
-  std::vector<std::vector<int>> all;
-  for (int part = std::min(sum, most); part > 0; --part) {
-    for (auto rest : partitions(sum - part, part)) {
-      rest.insert(rest.begin(), part);
-      all.push_back(std::move(rest));
-    }
-  }
-  return all;
-}
-
-// All ways to deal `leaves` hosts to blocks of racks, up to the order of either.
-std::vector<std::vector<std::vector<int>>> trees(int leaves) {
-  std::vector<std::vector<std::vector<int>>> all;
-  for (const auto& blocks : partitions(leaves, leaves)) {
-    std::vector<std::vector<std::vector<int>>> some = {{}};
-    for (const int block : blocks) {
-      std::vector<std::vector<std::vector<int>>> more;
-      for (const auto& before : some) {
-        for (const auto& racks : partitions(block, block)) {
-          const bool is_again = !before.empty() &&
-                                std::reduce(before.back().begin(), before.back().end()) == block &&
-                                racks > before.back();
-          if (is_again) continue;
-          more.push_back(before);
-          more.back().push_back(racks);
-        }
-      }
-      some = std::move(more);
-    }
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("placement: every tree of up to 12 free hosts in racks and blocks", "[.][oracle]") {
   std::size_t count = 0;
   for (int leaves = 1; leaves <= 12; ++leaves) {
     for (const auto& blocks : trees(leaves)) {
-      Case one{.labels = {"block", "rack"}};
-      for (std::size_t block = 0; block < blocks.size(); ++block) {
-        for (std::size_t rack = 0; rack < blocks[block].size(); ++rack) {
-          for (int host = 0; host < blocks[block][rack]; ++host) {
-            const std::string at = std::to_string(block), in = std::to_string(rack);
-            one.machines.push_back(
-                {at + "-" + in + "-" + std::to_string(host), {{"block", at}, {"rack", in}}});
-            one.units.push_back(1);
-          }
-        }
-      }
-      check_all_asks(one);
+      check_all_asks(case_of(blocks));
       ++count;
     }
   }
@@ -384,10 +264,7 @@ TEST_CASE("placement: 10,000 random trees of up to 12 hosts, beside members that
     const Case one = trees.next(12);
     Ask ask = trees.ask_of(one);
     ask.units = 1 + ask.units / 2;
-    const int hosts = static_cast<int>(one.machines.size());
-    for (int host = 0; host < hosts; ++host) {
-      if (trees.below(3) == 0) ask.beside.push_back(host);
-    }
+    ask.beside = trees.some_of(one);
     check_against_brute_force(one, ask);
   }
 }
