@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "operator/placement/choice.h"
+#include "operator/placement/ranks.h"
 
 namespace pawl::placement {
 namespace {
@@ -157,9 +158,11 @@ Placement Search::placement_of(int depth, Choice choice) const {
     rest -= shares[host];
   }
   if (least >= 0) shares[least] = rest;
+  std::vector<Share> dealt;
   for (const auto& [host, units] : shares) {
-    if (units > 0) placement.shares.push_back({host, units});
+    if (units > 0) dealt.push_back({host, units});
   }
+  placement.shares = in_order_of_ranks(topology_, depth, beside_, std::move(dealt));
   return placement;
 }
 

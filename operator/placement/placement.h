@@ -3,8 +3,16 @@
 //
 // Minimised in this order: the depth of the common domain (as deep as it fits), the domains touched
 // at each depth below it from coarse to fine, hosts opened on which nothing ran, room left over in
-// the common domain, its place in the tree. Ranks are dealt depth-first: a ring of all ranks leaves
-// every touched domain once, and no order can do with less.
+// the common domain, its place in the tree.
+//
+// Ranks are dealt depth-first: a ring of all ranks leaves every touched domain once, and no order
+// can do with less. Within each domain those with most members come first (hosts too; before all
+// that `beside` touches), of as many those that touch fewer domains below, then in the order of the
+// tree. So of a gang that becomes smaller, which keeps its first ranks, any number of members
+// touches the fewest domains at the first depth below the common one, and what it keeps within any
+// domain the fewest of those next below. It need not be the fewest at all depths together: of four
+// members on four hosts of one rack and three on one host of another three had better stay in the
+// second, and four in the first, and no order has both.
 //
 // Exact for the common domain and the two depths below it at any size (a knapsack over sorted
 // children; the greedy choice of the largest is the fewest of one level). Below that exact for

@@ -148,6 +148,7 @@ std::vector<int> ours(const Topology& topology, const Room& room, const Ask& ask
   std::vector<int> hosts;
   if (!placed) return hosts;
   for (const Share& share : placed->shares) hosts.push_back(share.host);
+  std::ranges::sort(hosts);
   return hosts;
 }
 
