@@ -30,15 +30,14 @@ bool Gang::has_surplus() const {
   return spec.spares > 0 && there > most && !is_mutant(Mutant::kI50SparesTrain);
 }
 
-// Those in the first slots lie as near together as there was room for: the others stand in for them
-// only where they take longer to come.
+// Those in the first slots: the others come later.
 bool Gang::has_enough_without_spares(const std::map<int, PeerId>& by_slot) const {
   const api::WorkerGroupSpec& spec = ctx_.record->spec;
   const int most = api::most_members(spec);
   if (spec.spares == 0 || std::cmp_less(by_slot.size(), most)) return false;
   const auto first =
       std::ranges::count_if(by_slot, [most](const auto& entry) { return entry.first < most; });
-  return first == most || ctx_.now.steady >= joined_at_ + ctx_.timings.next_pod_wait;
+  return first == most;
 }
 
 // As many as train; the leader is one of them.

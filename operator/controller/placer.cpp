@@ -43,6 +43,12 @@ std::vector<std::string> nodes_of(const core::Observed& seen) {
   return {nodes.begin(), nodes.end()};
 }
 
+// Those that are lacking are no more than its spares: without them it is whole.
+bool has_all_but_spares(const api::TrainingJob& job, const core::Plan& plan) {
+  const int spares = plan.pods_wanted - job.spec.replicas;
+  return spares > 0 && std::cmp_less_equal(plan.seats_wanted.size(), spares);
+}
+
 }  // namespace
 
 Placer::Placer(const placement::Levels& levels, admission::Patience patience,
@@ -190,7 +196,7 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .generation = job.meta.generation,
            .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
-           .is_elastic = plan.members_least < plan.pods_wanted,
+           .is_elastic = plan.members_least < job.spec.replicas || has_all_but_spares(job, plan),
            .refusal = std::move(asked.refusal),
            .lacks_nodes_since = asked.lacks_nodes_since};
   charge(key, seen, held_[key], now);

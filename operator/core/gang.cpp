@@ -103,6 +103,11 @@ WorkerGroupSpec record(const Pass& pass) {
   return has_record(pass) ? pass.group->spec : group_spec(pass);
 }
 
+// What a gang can begin without must not keep it from beginning.
+bool is_early_spare(const Pass& pass, const EligiblePod& place) {
+  return pass.report == nullptr && place.slot >= pass.gang_size();
+}
+
 // UIDs go into the record when the whole wave is there: one write, and no gang starts in part; one
 // that runs is told of whoever is there. The status tells of the pods before that: of a gang that
 // may run, something is left to see when somebody has deleted its record and its pods. How often it
@@ -118,11 +123,9 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
     if (slot.slot >= spec.target_members) continue;
     const PodView* pod = pass.pods.at(slot.slot);
     // A gang that runs lets in those that are there, and one that may begin smaller does not wait
-    // for a pod that has no node, nor for long for one that was refused. Spares keep it from
-    // nothing.
+    // for a pod that has no node, nor for long for one that was refused. Spares come later.
     const auto is_short = [&] {
-      const bool is_spare = slot.slot >= most_members(spec);
-      if (is_spare) return is_refused || lacks_seat(pass, slot);
+      if (is_early_spare(pass, slot)) return true;
       return filled.shortage_seconds > 0 &&
              (lacks_seat(pass, slot) || (is_refused && has_settled(pass)));
     };
@@ -247,7 +250,9 @@ void create_missing(Pass& pass, const WorkerGroupSpec& spec) {
   for (const EligiblePod& slot : spec.pods) {
     if (slot.slot >= spec.target_members || !slot.uid.empty()) continue;
     if (pass.pods.at(slot.slot) != nullptr) continue;
-    if (would_others_differ) {
+    if (is_early_spare(pass, slot)) {
+      ++pass.seats_lacking;
+    } else if (would_others_differ) {
       leave_seat(pass, slot);
     } else if (!waits_for_seat(pass, slot)) {
       create_pod(pass, spec, slot);

@@ -22,7 +22,8 @@ std::string pod_hash(const Pass& pass) {
   return pod ? sha256_hex(pod->dump()).substr(0, kDigits) : "";
 }
 
-// Where nobody takes a lost one's place they are of no use; those that are there do no harm.
+// Where nobody takes a lost one's place they are of no use; those that are there stay until the
+// next attempt.
 int spares_of(const Pass& pass) {
   const auto& scheduling = pass.job.spec.scheduling;
   if (has_successors(pass)) return scheduling ? scheduling->spares : 0;

@@ -80,7 +80,8 @@ void note_leader(Pass& pass, const EligiblePod& pod) {
 bool is_resized(const Pass& pass) {
   if (pass.current_group == nullptr || !has_begun(pass)) return false;
   const WorkerGroupSpec& spec = pass.current_group->spec;
-  return most_members(spec) != pass.job.spec.replicas || spec.spares != spares_of(pass);
+  if (most_members(spec) != pass.job.spec.replicas) return true;
+  return spec.spares != spares_of(pass) && can_resize(pass);  // no gang begins anew for these
 }
 
 void resize(Pass& pass) {

@@ -3,7 +3,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include "common/api/contract.h"
 #include "common/api/pod_scheduling.h"
+#include "operator/core/conditions.h"
+#include "operator/core/failures.h"
+#include "operator/core/plan.h"
 #include "tests/unit/operator/seats.h"
 
 using namespace pawl;
@@ -74,47 +78,47 @@ TEST_CASE("spares: the gang goes on with one, and the lost one's next pod waits 
   }
 }
 
-TEST_CASE("spares: one that cannot be had keeps nobody from beginning", "[core][I50][I43]") {
+TEST_CASE("spares: they come when the gang trains, and keep nobody from that", "[core][I50][I43]") {
   World world = unborn(3, 1);
-  SECTION("there is no room for it") {
-    bool is_full = true;
-    world.seats = [&](const core::Observed& seen) {
-      const bool has_nodes = seen.job->status.placement.attempt == seen.job->status.attempt;
-      if (!has_nodes) return offer_of(seen);
-      core::Seating more{.obstacle = "full"};
-      if (!is_full) more = {.later = {{3, 0, "node-2"}}};
-      return more;
-    };
-    world.settle(seconds{30});
-    CHECK(world.pods.size() == 3);
-    CHECK(world.condition("Running") == "True");
-    CHECK(world.job.status.ready == "3/3");
-    CHECK(world.job.status.message == "3/3 workers ready in attempt 1; 0 of 1 spares wait; full");
-    world.report(10);
-    is_full = false;
-    world.settle(seconds{30});
-    REQUIRE(world.pods.contains("gpt-1-3-0"));
-    CHECK(node_of(world.job.status.placement, 1, 3, 0) == "node-2");
-    CHECK(world.group->spec.pods[3].uid == world.pod(3).meta.uid);
-  }
-  SECTION("it is refused") {
-    world.is_kubelet_on = false;
-    for (int plans = 0; plans < 10 && world.pods.size() < 3; ++plans) {
-      for (const core::Action& action : world.plan().actions) {
-        if (world.pods.size() < 3) world.apply(action);
-      }
-    }
-    world.refusal = core::Refusal{.action = "create Pod gpt-1-3-0",
-                                  .message = "exceeded quota",
-                                  .reason = "Forbidden",
-                                  .retry_at = world.now + seconds{30},
-                                  .generation = world.job.meta.generation};
-    world.is_kubelet_on = true;
-    world.settle();
-    CHECK_FALSE(world.group->spec.pods[2].uid.empty());
-    CHECK(world.group->spec.pods[3].uid.empty());
-  }
+  bool is_full = true;
+  world.seats = [&](const core::Observed& seen) {
+    const bool has_nodes = seen.job->status.placement.attempt == seen.job->status.attempt;
+    if (!has_nodes) return offer_of(seen);
+    core::Seating more{.obstacle = "full"};
+    if (!is_full) more = {.later = {{3, 0, "node-2"}}};
+    return more;
+  };
+  world.settle(seconds{60});
+  CHECK(world.pods.size() == 3);
+  CHECK(world.condition("Running") == "True");
+  CHECK(world.job.status.ready == "3/3");
+  world.report(10);
+  world.settle(seconds{60});
+  CHECK(world.pods.size() == 3);
+  CHECK(world.job.status.message == "3/3 workers ready in attempt 1; 0 of 1 spares wait; full");
+  is_full = false;
+  world.settle(seconds{30});
+  REQUIRE(world.pods.contains("gpt-1-3-0"));
+  CHECK(node_of(world.job.status.placement, 1, 3, 0) == "node-2");
+  CHECK(world.group->spec.pods[3].uid == world.pod(3).meta.uid);
   CHECK(world.job.status.attempt == 1);
+}
+
+TEST_CASE("spares: a rule that is taken away brings them, and no gang begins anew for it",
+          "[core][I50][I34]") {
+  World world = unborn(2, 1);
+  const std::vector<api::FailureRule> rules{
+      {.name = "r", .action = api::RuleAction::kRestart, .causes = {core::cause::kNodeLost}}};
+  world.set_spec([&](auto& spec) { spec.failure_rules = rules; });
+  world.settle();
+  world.report(10);
+  world.settle();
+  REQUIRE(world.pods.size() == 2);
+  world.set_spec([](auto& spec) { spec.failure_rules.clear(); });
+  world.settle(seconds{60});
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.pods.size() == 3);
+  CHECK(world.group->spec.spares == 1);
 }
 
 TEST_CASE("spares: another number of them is another size of the gang", "[core][I50][I34]") {
@@ -206,6 +210,10 @@ TEST_CASE("spares: kube-scheduler waits for none of them", "[core][I50][I47]") {
   World world = unborn(3, 1);
   world.policy.pod_groups = core::PodGroups::kServed;
   world.settle(seconds{30});
+  CHECK(world.pods.size() == 3);
+  world.report(10);
+  world.settle(seconds{30});
+  CHECK(world.pods.size() == 4);
   REQUIRE(world.pod_group);
   CHECK(world.pod_group->least == 3);
   CHECK(world.pod_group->is_indivisible);
