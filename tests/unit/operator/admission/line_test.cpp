@@ -167,7 +167,7 @@ TEST_CASE("line: a gang that lacks a member goes before all others, and near its
             .beside = {"node-c", "node-of-before"}};
   yard.line.join(gang);
   CHECK(yard.round() == "under+ first+");
-  CHECK(yard.ledger.room(gang.shape).units == std::vector<int>{4, 2, 0});  // where something runs
+  CHECK(yard.ledger.room(gang.shape).units() == std::vector<int>{4, 2, 0});  // where something runs
   gang.ask.units = 2;
   yard.line.join(gang);
   CHECK(yard.round() == "under 0");
