@@ -100,7 +100,6 @@ class Placer {
   std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
   Answer refusal(const admission::Verdict& verdict, Asked& asked, TimePoint now);
   bool lacks_nodes(const admission::Gang& gang, const admission::Verdict& verdict) const;
-  int units_ever(const admission::Gang& gang);
   std::string hopeless_text(const admission::Gang& gang, int least);
   bool is_hopeless(const JobKey& key, const admission::Gang& gang, int least);
   void refuse(const JobKey& key, Asked& asked, core::Seating seating);

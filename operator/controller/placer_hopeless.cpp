@@ -15,18 +15,12 @@ void Placer::expect_nodes(bool are_expected) {
   if (std::exchange(are_nodes_expected_, are_expected) != are_expected) reviewed_ = 0;
 }
 
-// Within one domain of those that it may be in.
-int Placer::units_ever(const admission::Gang& gang) {
-  const placement::Room emptied{ledger_.units_ever(gang.shape), {}};
-  return placement::largest(ledger_.topology(), emptied, gang.ask.required_depth).units;
-}
-
 // A cluster of which no node is there yet is one that is being made; and who had nodes for as many
 // until just now waits for theirs, and keeps the quota that it has.
 bool Placer::is_hopeless(const JobKey& key, const admission::Gang& gang, int least) {
   const bool has_fitted = gang.keeps_quota && gang.kept_units >= least;
   if (are_nodes_expected_ || has_fitted || ledger_.topology().hosts() == 0) return false;
-  const int units = units_ever(gang);
+  const int units = ledger_.most_ever(gang.shape, gang.ask.required_depth);
   if (units >= least) return false;
   hopeless_[key] = {gang.shape, gang.ask.required_depth, units};
   return true;
@@ -65,11 +59,11 @@ std::string Placer::hopeless_text(const admission::Gang& gang, int least) {
 
 // Each is told anew when the answer has changed.
 void Placer::review_hopeless(std::vector<JobKey>& keys) {
-  ledger_.topology();
   if (std::exchange(reviewed_, ledger_.changes_ever()) == ledger_.changes_ever()) return;
   for (const auto& [key, hopeless] : hopeless_) {
-    const admission::Gang gang{.shape = hopeless.shape, .ask = {.required_depth = hopeless.depth}};
-    if (are_nodes_expected_ || units_ever(gang) != hopeless.units) keys.push_back(key);
+    const bool is_news =
+        are_nodes_expected_ || hopeless.units != ledger_.most_ever(hopeless.shape, hopeless.depth);
+    if (is_news) keys.push_back(key);
   }
 }
 

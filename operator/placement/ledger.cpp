@@ -10,6 +10,7 @@ namespace pawl::placement {
 namespace {
 
 constexpr std::size_t kRoomsMax = 64;
+constexpr int kUnknownUnits = -1;
 
 std::int64_t at(const std::vector<std::int64_t>& quantities, std::size_t column) {
   return column < quantities.size() ? quantities[column] : 0;
@@ -329,8 +330,18 @@ const std::vector<int>& Ledger::units_ever(const Shape& shape) {
       fit = std::min(fit, (at(row.most, column) - at(row.fixed, column)) / need);
     known.units_ever[number] = bounded_units(fit);
   }
+  known.most_ever.assign(static_cast<std::size_t>(topology_->host_depth()) + 1, kUnknownUnits);
   known.ever_as_of = changes_ever_;
   return known.units_ever;
+}
+
+// Each of many gangs of one kind asks.
+int Ledger::most_ever(const Shape& shape, int depth) {
+  units_ever(shape);
+  Known& known = known_room(shape);
+  int& most = known.most_ever[static_cast<std::size_t>(depth)];
+  if (most == kUnknownUnits) most = largest(*topology_, Room{known.units_ever, {}}, depth).units;
+  return most;
 }
 
 Ledger::Extent Ledger::extent_of(const Shape& shape) {
