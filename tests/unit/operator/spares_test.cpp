@@ -208,7 +208,7 @@ TEST_CASE("spares: they go before anybody has to leave for another job", "[core]
 
 TEST_CASE("spares: kube-scheduler waits for none of them", "[core][I50][I47]") {
   World world = unborn(3, 1);
-  world.policy.pod_groups = core::PodGroups::kServed;
+  world.policy.pod_groups = core::OptionalApi::kServed;
   world.settle(seconds{30});
   CHECK(world.pods.size() == 3);
   world.report(10);
