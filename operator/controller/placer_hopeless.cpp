@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "operator/controller/placer.h"
 #include "operator/controller/placer_gang.h"
@@ -35,7 +36,8 @@ std::string Placer::hopeless_text(const admission::Gang& gang, int least) {
     return "its workers may be on none of the " + all +
            " of this cluster: change what the template demands of nodes (nodeSelector, affinity, "
            "tolerations), or add nodes that it allows";
-  const placement::Room emptied{ledger_.units_ever(gang.shape), {}};
+  const std::vector<int>& units = ledger_.units_ever(gang.shape);
+  const placement::Room emptied(topology, units, std::vector<bool>(units.size(), true));
   const int depth = gang.ask.required_depth;
   const auto most = placement::largest(topology, emptied, depth);
   if (most.domain == nullptr)
