@@ -253,7 +253,7 @@ TEST_CASE("ledger: what a host holds at most, however much ends", "[placement][I
   CHECK(ledger.extent_of(gpus(2)).most == Resources{{"gpu", 8}, {"pods", 10}});
   // What it had it may have again, as long as it is the same machine.
   ledger.set_host(host("a", 0));
-  CHECK(ledger.room(gpus(2)).units == std::vector<int>{0, 1});
+  CHECK(ledger.room(gpus(2)).units() == std::vector<int>{0, 1});
   CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{4, 1});
   ledger.drop_host("a");
   ledger.set_host(host("a", 2));
