@@ -57,7 +57,7 @@ def told(job, text):
     until(f"{job.name} says: {text}", lambda: text in job.status()["message"], timeout=15)
 
 
-def test_a_gang_gets_the_nodes_that_it_asks_for(namespace):
+def long_a_gang_gets_the_nodes_that_it_asks_for(namespace):
     with asking() as nodes:
         job = start("asker", namespace, 5, 2, 10)  # ten of eight
         message = waits(job, "NeverFits")
