@@ -113,6 +113,7 @@ Result<NodeRequest> decode_node_request(const json& object) {
   PAWL_TRY(request, named_node_request(meta.name));
   request.since = meta.creation_time;
   request.is_terminating = meta.deletion_time.has_value();
+  request.class_name = text_at(member_of(object, "spec"), "provisioningClassName");
   for (const OwnerReference& owner : meta.owners) {
     if (owner.kind == "TrainingJob") request.job_uid = owner.uid;
   }

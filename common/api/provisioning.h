@@ -20,6 +20,7 @@ inline constexpr std::int64_t kNodeRequestsMax = 1'000'000;  // of one attempt
 // What is seen of one.
 struct NodeRequest {
   std::string name, job_uid;  // of its owner
+  std::string class_name;     // provisioningClassName; "" where the object was not read
   std::int64_t attempt = 0, generation = 0;
   int number = 0;  // of those of this attempt and generation, from 1
   ProvisioningStage stage = ProvisioningStage::kAsked;

@@ -97,6 +97,7 @@ class Gang {
   bool is_unproven(const Joiner& joiner) const;
   void leave_out();
   void leave_out(PeerId peer);
+  void wait_outside(Joiner& joiner);
   void tell_silence(Joiner& joiner, const std::string& why, const char* cause = api::kCauseUnknown);
   bool tell_strayed();
   void choose_newcomers(std::vector<PeerId>& found, std::size_t missing) const;

@@ -99,6 +99,11 @@ void Gang::leave_out(PeerId peer) {
     roster_.joiners.erase(peer);
     return;
   }
+  wait_outside(joiner);
+}
+
+// Until it is let in again, unless it leaves.
+void Gang::wait_outside(Joiner& joiner) {
   joiner.member_rank = -1;
   joiner.is_left_out = !joiner.is_released;
   joiner.parked.reset();

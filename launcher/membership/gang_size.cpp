@@ -51,10 +51,10 @@ void Gang::reform_for_size() {
 // them is there, if the gang cannot be smaller.
 std::vector<PeerId> Gang::newcomers() const {
   std::vector<PeerId> found;
-  std::size_t wanted = 0;
-  for (const PeerId peer : roster_.members)
-    wanted += roster_.is_wanted(roster_.joiners.at(peer)) ? 1 : 0;
-  if (ctx_.record->spec.spares > 0) wanted = staying_members();
+  const std::size_t wanted =
+      ctx_.record->spec.spares > 0
+          ? staying_members()
+          : roster_.count_members([this](const Joiner& one) { return roster_.is_wanted(one); });
   for (const auto& [peer, joiner] : roster_.joiners) {
     const api::EligiblePod* pod = ctx_.find_pod(joiner.join.self.uid);
     const bool is_eligible =

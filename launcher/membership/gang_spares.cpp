@@ -34,10 +34,9 @@ bool Gang::has_surplus() const {
 bool Gang::has_enough_without_spares(const std::map<int, PeerId>& by_slot) const {
   const api::WorkerGroupSpec& spec = ctx_.record->spec;
   const int most = api::most_members(spec);
-  if (spec.spares == 0 || std::cmp_less(by_slot.size(), most)) return false;
   const auto first =
       std::ranges::count_if(by_slot, [most](const auto& entry) { return entry.first < most; });
-  return first == most;
+  return spec.spares > 0 && first == most;
 }
 
 // As many as train; the leader is one of them.
@@ -58,8 +57,8 @@ void Gang::choose_spares(std::vector<PeerId>& found, std::size_t missing) const 
 // Where a lost member is back beside the one that came in for it, or fewer are to train: those in
 // the last slots wait again, if they hold nothing that the others do not.
 void Gang::drop_surplus() {
-  for (auto last = roster_.members.rbegin(); has_surplus() && last != roster_.members.rend();) {
-    const PeerId peer = *last++;
+  for (const PeerId peer : std::vector(roster_.members.rbegin(), roster_.members.rend())) {
+    if (!has_surplus()) return;
     Joiner& joiner = roster_.joiners.at(peer);
     if (peer == kSelfPeer || joiner.is_lost || !roster_.is_wanted(joiner)) continue;
     const bool is_held =
@@ -67,13 +66,9 @@ void Gang::drop_surplus() {
     if (roster_.may_hold(joiner) && !is_held) continue;
     ctx_.note("member_spared", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     std::erase(roster_.members, peer);
-    last = roster_.members.rbegin();
     proposal_.reset();  // was of more
-    joiner.member_rank = -1;
     joiner.is_newcomer = false;
-    joiner.is_left_out = true;
-    joiner.parked.reset();
-    joiner.prepared_at = ctx_.now.steady;
+    wait_outside(joiner);
   }
 }
 

@@ -332,8 +332,8 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
     seating.lacks_quota = last->lacks_quota;
     return core::plan(seen, policy_, now);
   }
-  if (!answer->seating.obstacle.empty() && answer->ahead < kFrontMax)
-    wake_at(key, clock_.steady_now() + policy_.message_every);
+  if (!answer->seating.obstacle.empty() && (answer->ahead < kFrontMax || provisioning_.is_served()))
+    wake_at(key, clock_.steady_now() + policy_.message_every * (1 + answer->ahead / kFrontMax));
   const bool is_void = seating.is_void;
   seating = answer->seating;
   seating.is_void = is_void;

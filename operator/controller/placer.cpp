@@ -201,7 +201,8 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .lacks_nodes_since = asked.lacks_nodes_since};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
-  if (gang) gang->is_refused = gang->is_refused || seen.refusal.has_value();
+  const bool is_refused = seen.refusal && !core::is_of_node_request(*seen.refusal);
+  if (gang) gang->is_refused = gang->is_refused || is_refused;
   if (gang && asked.wanted.empty()) {
     want_all(plan, kept, *gang);
   } else if (gang) {

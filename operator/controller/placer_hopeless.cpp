@@ -65,7 +65,9 @@ void Placer::review_hopeless(std::vector<JobKey>& keys) {
   for (const auto& [key, hopeless] : hopeless_) {
     const bool is_news =
         are_nodes_expected_ || hopeless.units != ledger_.most_ever(hopeless.shape, hopeless.depth);
-    if (is_news) keys.push_back(key);
+    if (!is_news) continue;
+    asked_.at(key).answer.reset();  // which it has not taken yet: it asks anew
+    keys.push_back(key);
   }
 }
 

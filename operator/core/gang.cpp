@@ -336,7 +336,7 @@ void run_gang(Pass& pass) {
   if (has_name_conflict(pass)) return;
   // Without a budget it runs, too.
   const bool is_refused = needs_creation(pass) && pass.seen.refusal && !is_budget_refused(pass) &&
-                          !is_request_refused(pass) &&
+                          !is_of_node_request(*pass.seen.refusal) &&
                           pass.seen.refusal->generation == pass.job.meta.generation;
   const auto& refusal = is_refused ? pass.seen.refusal : std::nullopt;
   if (refusal) say_refusal(pass, *refusal);

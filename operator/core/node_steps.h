@@ -62,7 +62,6 @@ std::string placed_by(const Pass& pass);  // for status.placedBy
 // waits for room, from a semicolon on; "": nothing.
 std::string ask_for_nodes(Pass& pass, const Seating& seating);
 void drop_node_requests(Pass& pass);             // that nobody needs any more
-bool is_request_refused(const Pass& pass);       // by the API server: that stops nobody
 std::string consumed_request(const Pass& pass);  // by the first pods of the attempt; "": none
 // late_start.cpp: true if its nodes are given back, because it did not begin on them in time.
 bool gives_up_start(Pass& pass);

@@ -58,6 +58,8 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
+bool is_of_node_request(const Refusal& refusal);  // provision.cpp; that stops nobody
+
 // What a node's object says of its near end (controller/signal_table.h).
 struct NodeSignal {
   std::string what;                   // "taint karpenter.sh/disrupted"

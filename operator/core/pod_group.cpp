@@ -44,7 +44,7 @@ void drop_pod_group(Pass& pass) {
 // The group is asked for with each wave, in case that somebody has deleted it.
 void create_pod(Pass& pass, const WorkerGroupSpec& spec, const EligiblePod& place) {
   const std::string name = pod_group_name(pass.job, spec.attempt);
-  const bool is_first = pass.report == nullptr && place.n == 0 && place.slot < most_members(spec);
+  const bool is_first = pass.report == nullptr && place.n == 0;
   const bool is_in_it =
       is_first && spec.pod_group == name && pass.policy.pod_groups != OptionalApi::kMissing;
   const CreateChild group = pod_group(spec);

@@ -24,7 +24,7 @@ bool is_ours(const Pass& pass, const NodeRequest& request) {
   return request.job_uid == pass.job.meta.uid;
 }
 
-// The last one of this attempt, for the job as it is.
+// The last one of this attempt, for the job as it is; of whichever class.
 const NodeRequest* newest_request(const Pass& pass) {
   const NodeRequest* newest = nullptr;
   for (const NodeRequest* request : pass.seen.node_requests) {
@@ -36,14 +36,19 @@ const NodeRequest* newest_request(const Pass& pass) {
   return newest;
 }
 
-// The template first, which the request names.
-std::string request_nodes(Pass& pass, int number) {
+// The template first, which the request names: that is answered.
+std::string make_request(Pass& pass, int number) {
   const std::int64_t attempt = pass.job.status.attempt;
-  const std::string name = node_request_name(pass.job, attempt, number);
+  std::string name = node_request_name(pass.job, attempt, number);
   for (const ObjectKind kind : {ObjectKind::kPodTemplate, ObjectKind::kProvisioningRequest}) {
     pass.acts.emplace_back(
         CreateChild{.kind = kind, .least = pass.seats_least, .attempt = attempt, .name = name});
   }
+  return name;
+}
+
+std::string request_nodes(Pass& pass, int number) {
+  const std::string name = make_request(pass, number);
   pass.emit(false, "NodesRequested",
             "asked the autoscaler for nodes for " + std::to_string(pass.seats_least) +
                 " workers (ProvisioningRequest " + name + ")",
@@ -85,20 +90,22 @@ std::string say_under_way(Pass& pass, const NodeRequest& request) {
   return text;
 }
 
-// The API server took none; "": it did, or may now.
-std::string refusal_text(Pass& pass) {
-  if (!is_request_refused(pass)) return "";
-  const Refusal& refusal = *pass.seen.refusal;
-  if (pass.now_exact >= refusal.retry_at) return "";
-  pass.wake(refusal.retry_at);
-  return refusal.action + " was refused, so that the autoscaler is not asked for nodes: " +
-         clip_front(refusal.message, kReasonBytesMax);
-}
-
-// The one after `before`, if it is to be made now.
+// What the API server refuses is asked for again and again, and said once: the status tells of no
+// request that is not there.
 std::string ask_anew(Pass& pass, int before) {
-  const std::string refusal = refusal_text(pass);
-  return refusal.empty() ? request_nodes(pass, before + 1) : refusal;
+  if (!pass.seen.refusal || !is_of_node_request(*pass.seen.refusal))
+    return request_nodes(pass, before + 1);
+  const Refusal& refusal = *pass.seen.refusal;
+  if (pass.now_exact < refusal.retry_at) {
+    pass.wake(refusal.retry_at);
+  } else {
+    make_request(pass, before + 1);
+  }
+  const std::string text = refusal.action +
+                           " was refused, so that the autoscaler is not asked for nodes: " +
+                           clip_front(refusal.message, kReasonBytesMax);
+  is_news(pass, text);
+  return text;
 }
 
 std::string ask_first(Pass& pass, TimePoint since) {
@@ -106,6 +113,12 @@ std::string ask_first(Pass& pass, TimePoint since) {
   if (pass.now_exact >= due) return ask_anew(pass, 0);
   pass.wake(due);
   return "";
+}
+
+// Another autoscaler may be asked by now; what was made just now is not seen yet.
+bool is_of_class(const Pass& pass, const NodeRequest& request) {
+  const std::string& wanted = pass.policy.children.provisioning_class;
+  return request.class_name.empty() || request.class_name == wanted;
 }
 
 // Half a sentence; "": nothing is asked for.
@@ -118,6 +131,7 @@ std::string sentence_of(Pass& pass, const Seating& seating) {
   if (policy.provisioning != OptionalApi::kServed) return "";
   const NodeRequest* newest = newest_request(pass);
   if (newest == nullptr) return since ? ask_first(pass, *since) : "";
+  if (!is_of_class(pass, *newest)) return since ? ask_anew(pass, newest->number) : "";
   if (newest->stage != ProvisioningStage::kOver) return say_under_way(pass, *newest);
   const TimePoint again_at =
       newest->since.value_or(pass.now) +
@@ -140,10 +154,9 @@ bool needs_no_nodes(const Pass& pass) {
 
 }  // namespace
 
-bool is_request_refused(const Pass& pass) {
-  const std::optional<Refusal>& refusal = pass.seen.refusal;
-  return refusal && (refusal->action == describe(CreateChild{ObjectKind::kPodTemplate}) ||
-                     refusal->action == describe(CreateChild{ObjectKind::kProvisioningRequest}));
+bool is_of_node_request(const Refusal& refusal) {
+  return refusal.action == describe(CreateChild{ObjectKind::kPodTemplate}) ||
+         refusal.action == describe(CreateChild{ObjectKind::kProvisioningRequest});
 }
 
 std::string ask_for_nodes(Pass& pass, const Seating& seating) {
@@ -159,8 +172,10 @@ void drop_node_requests(Pass& pass) {
   for (const NodeRequest* request : pass.seen.node_requests) {
     if (!is_ours(pass, *request) || request->is_terminating) continue;
     if (is_wanted && request == newest) continue;
-    // Of a later attempt than this view knows of: not judged by it.
-    if (request->attempt > pass.job.status.attempt) continue;
+    // Of a later attempt, or spec, than this view knows of: not judged by it.
+    if (request->attempt > pass.job.status.attempt ||
+        request->generation > pass.job.meta.generation)
+      continue;
     for (const ObjectKind kind : {ObjectKind::kPodTemplate, ObjectKind::kProvisioningRequest})
       pass.acts.push_back(DeleteChild{kind, request->name});
   }
@@ -168,7 +183,8 @@ void drop_node_requests(Pass& pass) {
 
 std::string consumed_request(const Pass& pass) {
   const NodeRequest* newest = newest_request(pass);
-  const bool is_kept = newest != nullptr && newest->stage != ProvisioningStage::kOver;
+  const bool is_kept =
+      newest != nullptr && is_of_class(pass, *newest) && newest->stage != ProvisioningStage::kOver;
   return is_kept ? newest->name : "";
 }
 

@@ -30,6 +30,8 @@ int spares_of(const Pass& pass) {
   return pass.current_group != nullptr ? pass.current_group->spec.spares : 0;
 }
 
+int places_of(const Pass& pass) { return pass.job.spec.replicas + spares_of(pass); }
+
 void set_range(const Pass& pass, WorkerGroupSpec& spec) {
   // Who is left out gets a successor, or the gang would only become smaller.
   const auto elastic = has_successors(pass) ? pass.job.spec.elastic : std::nullopt;
@@ -45,7 +47,7 @@ WorkerGroupSpec group_spec(const Pass& pass) {
   WorkerGroupSpec spec;
   spec.attempt = pass.job.status.attempt;
   spec.spares = spares_of(pass);
-  spec.target_members = pass.job.spec.replicas + spec.spares;
+  spec.target_members = places_of(pass);
   set_range(pass, spec);
   spec.checkpoint_now = pass.group != nullptr ? pass.group->spec.checkpoint_now : 0;
   spec.is_rank0_enough = pass.job.spec.success_policy == SuccessPolicy::kRank0;

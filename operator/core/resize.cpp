@@ -89,7 +89,7 @@ void resize(Pass& pass) {
   keep_quota(pass);
   WorkerGroupSpec after = pass.group->spec;
   after.spares = spares_of(pass);
-  after.target_members = pass.job.spec.replicas + after.spares;
+  after.target_members = places_of(pass);
   set_range(pass, after);
   for (int slot = 0; slot < after.target_members; ++slot) {
     if (std::ranges::find(after.pods, slot, &EligiblePod::slot) != after.pods.end()) continue;

@@ -105,9 +105,8 @@ void note_places(Pass& pass) {
   for (const auto* workers : {&pass.pods.current, &pass.pods.leaving}) {
     for (const Worker& worker : *workers) {
       const auto& [attempt, slot, n] = worker.identity;
-      const bool stays = slot < pass.job.spec.replicas + spares_of(pass) &&
-                         !worker.pod->node.empty() && !is_terminal(*worker.pod) &&
-                         !is_terminating(*worker.pod);
+      const bool stays = slot < places_of(pass) && !worker.pod->node.empty() &&
+                         !is_terminal(*worker.pod) && !is_terminating(*worker.pod);
       const bool is_known =
           !node_of(placement, attempt, slot, n).empty() || is_given_up(placement, attempt, slot, n);
       if (stays && !is_known) place_later(placement, {slot, n, worker.pod->node});
@@ -121,7 +120,7 @@ void note_places(Pass& pass) {
 // to be gone from there before others have it, and before it is asked for again.
 void keep_quota(Pass& pass) {
   PlacementStatus& placement = pass.next.placement;
-  int most = pass.job.spec.replicas + spares_of(pass);
+  int most = places_of(pass);
   if (placement.attempt == pass.job.status.attempt) {
     if (pass.current_group != nullptr)
       most = std::min(most, pass.current_group->spec.target_members);

@@ -67,8 +67,12 @@ void leave_seat(Pass& pass, const EligiblePod& place) {
 }
 
 bool restarts_changed(Pass& pass) {
-  const bool is_waiting = is_true(pass.next, condition::kRestarting) &&
-                          std::cmp_less(pass.pods.current.size(), least_members(pass));
+  // A spare that has yet to start may never do.
+  const auto there = std::ranges::count_if(pass.pods.current, [&](const Worker& worker) {
+    return worker.identity.slot < pass.gang_size() || worker.pod->phase == PodPhase::kRunning;
+  });
+  const bool is_waiting =
+      is_true(pass.next, condition::kRestarting) && std::cmp_less(there, least_members(pass));
   if (!is_waiting || !would_differ(pass)) return false;
   restart(pass, {cause::kResized,
                  "the job was changed since its pods were made, and the one that is missing would "

@@ -234,7 +234,7 @@ Plan seal(Pass& pass) {
   out.seats_least = pass.seats_least;
   if (pass.asks_for_seats) {
     out.members_least = least_members(pass);
-    out.pods_wanted = pass.job.spec.replicas + spares_of(pass);
+    out.pods_wanted = places_of(pass);
   }
   return out;
 }

@@ -84,6 +84,7 @@ bool frees_places(Pass& pass);
 
 // record.cpp: what an attempt's record begins with.
 int spares_of(const Pass& pass);  // beside spec.replicas
+int places_of(const Pass& pass);  // with these
 api::WorkerGroupSpec group_spec(const Pass& pass);
 // With how many members of `spec.target_members` the gang may go on.
 void set_range(const Pass& pass, api::WorkerGroupSpec& spec);

@@ -147,6 +147,12 @@ TEST_CASE("provision: what nobody waits for any more goes", "[core][I49]") {
   AskingWorld world(2);
   world.settle(seconds{11});
   REQUIRE(world.node_requests.size() == 1);
+  const auto also = [&](std::int64_t attempt) {
+    api::NodeRequest other = world.newest();
+    other.attempt = attempt;
+    other.name = "gpt-job-uid-" + std::to_string(attempt) + "-1-1";
+    world.node_requests[other.name] = other;
+  };
   SECTION("suspended") {
     world.set_suspended(true);
     world.settle(seconds{5});
@@ -162,19 +168,13 @@ TEST_CASE("provision: what nobody waits for any more goes", "[core][I49]") {
     CHECK(world.node_requests.empty());
   }
   SECTION("left of another attempt") {
-    api::NodeRequest before = world.newest();
-    before.attempt = 0;
-    before.name = "gpt-job-uid-0-1-1";
-    world.node_requests[before.name] = before;
+    also(0);
     world.settle(seconds{5});
     CHECK(world.node_requests.size() == 1);
     CHECK(world.name() == "gpt-job-uid-1-1-1");
   }
   SECTION("of a later attempt, which this view does not know of") {
-    api::NodeRequest later = world.newest();
-    later.attempt = 2;
-    later.name = "gpt-job-uid-2-1-1";
-    world.node_requests[later.name] = later;
+    also(2);
     world.settle(seconds{5});
     CHECK(world.node_requests.size() == 2);
   }
@@ -234,6 +234,36 @@ TEST_CASE("provision: where the API server takes no request the job waits as bef
   world.now += seconds{1};
   world.settle(seconds{30});
   CHECK(world.condition("Running") == "True");
+}
+
+TEST_CASE("provision: a request that is refused again and again is said once", "[core][I49][I15]") {
+  AskingWorld world(2);
+  world.refusal = core::Refusal{.action = "create PodTemplate",
+                                .message = "you may not",
+                                .reason = "Forbidden",
+                                .retry_at = world.now + minutes{2},
+                                .generation = 1};
+  world.settle(minutes{1});
+  const std::string told = world.job.status.message;
+  world.now = world.refusal->retry_at;
+  const core::Plan plan = world.plan();
+  REQUIRE(plan.actions.size() == 2);
+  for (const core::Action& action : plan.actions)
+    CHECK(std::get_if<core::CreateChild>(&action) != nullptr);
+  CHECK(told.ends_with("so that the autoscaler is not asked for nodes: you may not"));
+}
+
+TEST_CASE("provision: where another class is asked the next request is made at once",
+          "[core][I49]") {
+  AskingWorld world(2);
+  world.settle(seconds{11});
+  REQUIRE(world.asked_for.size() == 1);
+  world.node_requests.begin()->second.class_name = "mistyped";
+  world.policy.children.provisioning_class = "right";
+  world.settle(seconds{1});
+  CHECK(world.asked_for.size() == 2);
+  CHECK(world.node_requests.size() == 1);
+  CHECK(world.newest().number == 2);
 }
 
 TEST_CASE("provision: a gang that has begun asks for nothing, nor do its successors consume",
