@@ -29,7 +29,7 @@ struct WorkerGroupSpec {
   int min_members = 0, target_members = 0;
   int spares = 0;  // of target_members: as many wait until one of the others is lost
   int stabilization_seconds = 10;  // for each other, of members that come in one by one
-  // Then the first generation begins with min_members or more; 0: it waits for all.
+  // Then the first generation begins with min_members or more; 0: it waits for all but spares.
   int shortage_seconds = 0;
   std::vector<EligiblePod> pods;
   std::int64_t checkpoint_now =

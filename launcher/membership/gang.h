@@ -95,6 +95,8 @@ class Gang {
   bool may_begin_with(const std::map<int, PeerId>& by_slot) const;
   bool has_had_its_time(const Joiner& joiner) const;
   bool is_unproven(const Joiner& joiner) const;
+  bool is_gone(const Joiner& joiner) const;
+  bool is_idle(const Joiner& joiner) const;
   void leave_out();
   void leave_out(PeerId peer);
   void wait_outside(Joiner& joiner);
@@ -103,7 +105,7 @@ class Gang {
   void choose_newcomers(std::vector<PeerId>& found, std::size_t missing) const;
 
   // gang_spares.cpp
-  bool is_going(const Joiner& joiner) const;
+  bool will_be_left_out(const Joiner& joiner) const;
   std::size_t staying_members() const;
   bool has_surplus() const;
   bool has_enough_without_spares(const std::map<int, PeerId>& by_slot) const;

@@ -65,6 +65,15 @@ bool Gang::has_had_its_time(const Joiner& joiner) const {
   return is_last || ctx_.now.steady >= joiner.rejoin_by;
 }
 
+bool Gang::is_gone(const Joiner& joiner) const {
+  return joiner.is_awaited() && has_had_its_time(joiner);
+}
+
+// It is there, and the others are better off without it.
+bool Gang::is_idle(const Joiner& joiner) const {
+  return joiner.is_released || roster_.is_slow(joiner) || is_unproven(joiner);
+}
+
 // The others hold what is needed, and are enough. Whoever was lost may come in again, or another
 // pod in its place: the operator learns of the loss with the next generation.
 void Gang::leave_out() {
@@ -75,12 +84,10 @@ void Gang::leave_out() {
   for (const PeerId peer : std::vector(roster_.members)) {
     Joiner& joiner = roster_.joiners.at(peer);
     if (peer == kSelfPeer) continue;
-    const bool is_gone = joiner.is_awaited() && has_had_its_time(joiner);
-    const bool is_idle = joiner.is_released || roster_.is_slow(joiner) || is_unproven(joiner);
-    const bool may_go = is_idle && !joiner.is_lost && joiner.parked && roster_.holds_state() &&
-                        roster_.is_held_by_others(joiner, true);
-    if (!is_gone && !may_go) continue;
-    const bool has_fallen_silent = is_gone && !joiner.is_leaving && !joiner.has_left;
+    const bool may_go = is_idle(joiner) && !joiner.is_lost && joiner.parked &&
+                        roster_.holds_state() && roster_.is_held_by_others(joiner, true);
+    if (!is_gone(joiner) && !may_go) continue;
+    const bool has_fallen_silent = is_gone(joiner) && !joiner.is_leaving && !joiner.has_left;
     if (has_fallen_silent && is_sure) flaps_.note(joiner.join.node, 1);
     if (may_go && is_unproven(joiner)) flaps_.note(joiner.join.node, 2);  // it is not back at once
     leave_out(peer);

@@ -1,6 +1,8 @@
 // Workers beside those that train (spec.spares of the record): prepared, and in no generation until
 // a member is lost. Which pods train is open: whoever comes in the place of a lost one waits next.
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "common/base/mutant.h"
 #include "launcher/membership/gang.h"
@@ -9,15 +11,15 @@ namespace pawl::membership {
 
 // The next generation is without it, if there are enough others; but for a leader that hands over
 // in it. A program of another framework knows no such generation.
-bool Gang::is_going(const Joiner& joiner) const {
+bool Gang::will_be_left_out(const Joiner& joiner) const {
   if (joiner.join.self == ctx_.id.self && !ctx_.keeps_processes()) return false;
-  return (joiner.is_awaited() && has_had_its_time(joiner)) || joiner.is_leaving ||
-         joiner.is_released || roster_.is_slow(joiner) || is_unproven(joiner);
+  return is_gone(joiner) || joiner.is_leaving || is_idle(joiner);
 }
 
 std::size_t Gang::staying_members() const {
-  return roster_.count_members(
-      [this](const Joiner& joiner) { return roster_.is_wanted(joiner) && !is_going(joiner); });
+  return roster_.count_members([this](const Joiner& joiner) {
+    return roster_.is_wanted(joiner) && !will_be_left_out(joiner);
+  });
 }
 
 // The places of those who are lost count for nobody who is there.
@@ -25,7 +27,7 @@ bool Gang::has_surplus() const {
   const api::WorkerGroupSpec& spec = ctx_.record->spec;
   const auto most = static_cast<std::size_t>(std::max(api::most_members(spec), 1));
   const std::size_t there = roster_.count_members([this](const Joiner& joiner) {
-    return roster_.is_wanted(joiner) && !joiner.is_lost && !is_going(joiner);
+    return roster_.is_wanted(joiner) && !joiner.is_lost && !will_be_left_out(joiner);
   });
   return spec.spares > 0 && there > most && !is_mutant(Mutant::kI50SparesTrain);
 }

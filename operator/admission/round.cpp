@@ -182,8 +182,7 @@ const placement::Room& Round::without_kept(const Gang& gang) {
 
 bool Round::is_possible(const Gang& gang) {
   const placement::Topology& topology = ledger_.topology();
-  const std::vector<int>& units = ledger_.outlook(gang.shape).units;
-  const placement::Room emptied(topology, units, std::vector<bool>(units.size()));
+  const auto emptied = placement::Room::emptied(topology, ledger_.outlook(gang.shape).units);
   const auto most = placement::largest(topology, emptied, gang.ask.required_depth);
   return gang.ask.units <= most.units;
 }

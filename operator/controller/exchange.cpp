@@ -232,7 +232,8 @@ Outcome Exchange::on_existing(const Result<Reply>& answer) {
   return Done{};
 }
 
-// The name is of an attempt that is over: nobody makes another one of it.
+// The name is of an attempt, or of a request for nodes, that is over: nobody makes another one of
+// it.
 Outcome Exchange::on_old_child(const Result<Reply>& answer, const core::DeleteChild& action) {
   if (is_code(answer, Code::kNotFound) || is_code(answer, Code::kForbidden)) return Done{};
   if (!answer) return Failed{answer.error()};

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/api/provisioning.h"
 #include "common/api/types.h"
 #include "common/base/result.h"
 #include "operator/core/plan.h"

@@ -1,4 +1,4 @@
-// What a ControllerLoop is told once. Values.
+// What a ControllerLoop is told once, and how far its views have come. Values.
 #pragma once
 
 #include <array>

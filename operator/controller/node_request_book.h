@@ -3,11 +3,15 @@
 // Owner thread of the controller only.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/api/provisioning.h"
 #include "operator/controller/cache.h"
+#include "operator/controller/inbox.h"
 #include "operator/core/actions.h"
 
 namespace pawl::controller {

@@ -36,8 +36,7 @@ std::string Placer::hopeless_text(const admission::Gang& gang, int least) {
     return "its workers may be on none of the " + all +
            " of this cluster: change what the template demands of nodes (nodeSelector, affinity, "
            "tolerations), or add nodes that it allows";
-  const std::vector<int>& units = ledger_.units_ever(gang.shape);
-  const placement::Room emptied(topology, units, std::vector<bool>(units.size(), true));
+  const auto emptied = placement::Room::emptied(topology, ledger_.units_ever(gang.shape));
   const int depth = gang.ask.required_depth;
   const auto most = placement::largest(topology, emptied, depth);
   if (most.domain == nullptr)
@@ -46,16 +45,18 @@ std::string Placer::hopeless_text(const admission::Gang& gang, int least) {
            " has for it is " + requests_text(extent.most) + "; ask for less, or add larger nodes";
   const std::string workers =
       counted(least, "worker") + (each.empty() ? "" : " of " + each + " each");
+  const std::string smaller = gang.more_units > 0 ? "spec.elastic.minReplicas" : "spec.replicas";
   const std::string on =
       "with nothing else on the " + counted(extent.hosts, "node") + " that it may use";
   if (depth == 0)
     return "this cluster will never hold " + workers + ": " + on + ", " +
-           std::to_string(most.units) +
-           " would fit; lower spec.replicas or what a worker asks for, or add nodes";
+           std::to_string(most.units) + " would fit; lower " + smaller +
+           " or what a worker asks for, or add nodes";
   const std::string level = levels_.name_at(depth);
   return "no " + level + " will ever hold " + workers + ": " + on + ", " + level + " " +
          most.domain->path + " would hold " + std::to_string(most.units) +
-         ", and no other more; lower spec.replicas or what a worker asks for, require a wider "
+         ", and no other more; lower " + smaller +
+         " or what a worker asks for, require a wider "
          "level, or add nodes";
 }
 

@@ -83,10 +83,10 @@ std::vector<const Worker*> spare_workers(const Pass& pass) {
     if (!stays) spare.push_back(&worker);
   }
   if (kept < least) spare.clear();  // it waits for some as it is
+  // Those that wait go before any that trains.
   const auto is_in = [&](const Worker* worker) { return pass.is_member(worker->pod->meta.uid); };
-  const bool has_waiting =
-      pass.report != nullptr && pass.group->spec.spares > 0 && !std::ranges::all_of(spare, is_in);
-  if (has_waiting) std::erase_if(spare, is_in);
+  if (pass.group->spec.spares > 0 && !std::ranges::all_of(spare, is_in))
+    std::erase_if(spare, is_in);
   return spare;
 }
 

@@ -1,5 +1,5 @@
 // Which hosts of one domain a gang takes, if it goes there: the part of placement.cpp that knows of
-// nothing beyond the domain. Pure; used by placement.cpp alone.
+// nothing beyond the domain. Pure; used by placement.cpp, and ranks.cpp for who stays.
 #pragma once
 
 #include <algorithm>

@@ -44,7 +44,6 @@ class Clearing {
   // Members that fit on one host, and on all of a range, now.
   int units(int host) const { return now_.units[static_cast<std::size_t>(host)]; }
   int units(HostRange range) const;
-  const std::vector<int>& units_by_host() const { return now_.units; }
   // Of these hosts; on all others there is none. Of the topology that it was made in.
   Room room(const Topology& topology, HostRange range) const;
   std::span<const Use> uses(std::size_t group, HostRange range) const;

@@ -340,10 +340,8 @@ int Ledger::most_ever(const Shape& shape, int depth) {
   units_ever(shape);
   Known& known = known_room(shape);
   int& most = known.most_ever[static_cast<std::size_t>(depth)];
-  if (most != kUnknownUnits) return most;
-  const std::size_t hosts = known.units_ever.size();
-  const Room emptied(*topology_, known.units_ever, std::vector<bool>(hosts, true));
-  most = largest(*topology_, emptied, depth).units;
+  if (most == kUnknownUnits)
+    most = largest(*topology_, Room::emptied(*topology_, known.units_ever), depth).units;
   return most;
 }
 

@@ -46,6 +46,11 @@ void Room::count(const Topology& topology, int depth, std::size_t index) {
 
 // Of a domain whose last host with the most room has less now the domains next below are looked at
 // again; of all others nothing is.
+Room Room::emptied(const Topology& topology, std::vector<int> units) {
+  std::vector<bool> is_pristine(units.size(), true);
+  return Room(topology, std::move(units), std::move(is_pristine));
+}
+
 void Room::set(const Topology& topology, int host, int units, bool is_pristine) {
   const auto number = static_cast<std::size_t>(host);
   const int were_in_use = is_in_use(host) ? 1 : 0;

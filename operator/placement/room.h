@@ -25,6 +25,8 @@ class Room {
   // By the host's number: members that fit there, none below 0; nothing runs there.
   Room(const Topology& topology, std::vector<int> units, std::vector<bool> is_pristine);
 
+  static Room emptied(const Topology& topology, std::vector<int> units);  // nothing runs anywhere
+
   const std::vector<int>& units() const { return units_; }
   int units_on(int host) const { return units_[static_cast<std::size_t>(host)]; }
   bool is_pristine(int host) const { return is_pristine_[static_cast<std::size_t>(host)]; }

@@ -216,7 +216,8 @@ TEST_CASE("ledger: what fits without some owners is what fits when their pods ar
     }
     const Shape shape = gpus(1 + below(3));
     Clearing clearing = ledger.clearing(shape, leavers);
-    CHECK(clearing.units_by_host() == ledger.room(shape).units());
+    CHECK(clearing.room(ledger.topology(), {0, ledger.topology().hosts()}).units() ==
+          ledger.room(shape).units());
     for (std::size_t owner = 0; owner < 3; ++owner) {
       if (!is_gone[owner]) continue;
       const int before = clearing.units({0, 6});
@@ -224,13 +225,15 @@ TEST_CASE("ledger: what fits without some owners is what fits when their pods ar
       CHECK(clearing.units({0, 6}) == before + more);
       if (!is_spare_alone) clearing.take_out(2 * owner + 1, {0, 6});
     }
-    CHECK(clearing.units_by_host() == without.room(shape).units());
+    CHECK(clearing.room(ledger.topology(), {0, ledger.topology().hosts()}).units() ==
+          without.room(shape).units());
     for (std::size_t owner = 0; owner < 3; ++owner) {
       if (!is_gone[owner]) continue;
       clearing.put_back(2 * owner, {0, 6});
       if (!is_spare_alone) clearing.put_back(2 * owner + 1, {0, 6});
     }
-    CHECK(clearing.units_by_host() == ledger.room(shape).units());
+    CHECK(clearing.room(ledger.topology(), {0, ledger.topology().hosts()}).units() ==
+          ledger.room(shape).units());
   }
 }
 
