@@ -107,10 +107,30 @@ bool has_rank0_succeeded(const Pass& pass) {
   return pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded;
 }
 
-// A member that is to leave, and may hold the last shard of the last checkpoint.
-bool has_leaving_member(const Pass& pass) {
-  return std::ranges::any_of(pass.pods.leaving, [&](const Worker& worker) {
+// One in a place of the gang, or that is to leave and may hold the last shard of the last
+// checkpoint.
+bool has_member_left(const Pass& pass) {
+  const auto is_left = [&](const Worker& worker) {
     return pass.is_member(worker.pod->meta.uid) && outcome_of(*worker.pod) != Outcome::kSucceeded;
+  };
+  return std::ranges::any_of(pass.pods.current, is_left) ||
+         std::ranges::any_of(pass.pods.leaving, is_left);
+}
+
+// Whoever has no node, and no predecessor in its slot, has never been a member.
+bool has_never_started(const EligiblePod& place, const PodView* pod) {
+  return place.n == 0 && (pod == nullptr ? place.uid.empty() : pod->node.empty());
+}
+
+// Where no generation is on record, a spare that waits looks like a member, and the gang may have
+// been larger than it is to be.
+bool has_anybody_left(const Pass& pass) {
+  if (pass.report != nullptr && !pass.report->members.empty()) return has_member_left(pass);
+  if (pass.current_group == nullptr) return false;
+  return std::ranges::any_of(pass.current_group->spec.pods, [&](const EligiblePod& place) {
+    const PodView* pod = pass.pods.at(place.slot);
+    const bool is_through = pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded;
+    return place.slot < pass.size() && !is_through && !has_never_started(place, pod);
   });
 }
 
@@ -122,13 +142,9 @@ bool has_succeeded(const Pass& pass) {
   if (pass.job.status.attempt == 0) return false;
   if (has_trained_to_end(pass)) return true;
   if (is_rank0_enough(pass)) return has_rank0_succeeded(pass);
-  if (pass.pods.succeeded == 0 || has_leaving_member(pass)) return false;
-  int succeeded = 0;  // who of them waited is not known any more
-  for (int slot = 0; slot < pass.size(); ++slot) {
-    const PodView* pod = pass.pods.at(slot);
-    succeeded += pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded ? 1 : 0;
-  }
-  return succeeded >= pass.gang_size() || is_mutant(Mutant::kI9EarlySuccess);
+  if (pass.pods.succeeded == 0) return false;
+  if (is_mutant(Mutant::kI9EarlySuccess)) return true;
+  return pass.pods.succeeded >= pass.gang_size() && !has_anybody_left(pass);
 }
 
 void begin_success(Pass& pass) {

@@ -164,6 +164,8 @@ std::vector<CrdCase> scheduling_cases() {
   };
   const json block = {{"level", "block"}}, rack = {{"level", "rack"}, {"mode", "Preferred"}};
   const json both = with(json::array({block, rack}));
+  const json spares = changed(job, "/spec/scheduling/spares", 2);
+  const json native = changed(spares, "/spec/runtime/kind", "Native");
   return {
       create("scheduling", both),
       create("scheduling, nothing", changed(job, "/spec/scheduling", json::object())),
@@ -174,6 +176,18 @@ std::vector<CrdCase> scheduling_cases() {
           changed(changed(job, "/spec/suspend", true), "/spec/scheduling", {{"queueName", "a"}})),
       update("scheduling there", job, both),
       update("scheduling away", both, job),
+      create("spares", spares),
+      create("spares, none", changed(job, "/spec/scheduling/spares", 0)),
+      create("spares, all recreated",
+             changed(spares, "/spec/failurePolicy", {{"strategy", "RecreateAll"}})),
+      create("no spares, all recreated",
+             changed(changed(spares, "/spec/failurePolicy", {{"strategy", "RecreateAll"}}),
+                     "/spec/scheduling/spares", 0)),
+      create("spares, in place", changed(spares, "/spec/failurePolicy", {{"strategy", "InPlace"}})),
+      create("spares of as many as can be", changed(native, "/spec/replicas", 2046)),
+      create("spares of more than can be", changed(native, "/spec/replicas", 2047)),
+      update("spares there", job, spares),
+      update("spares away", spares, job),
   };
 }
 

@@ -158,14 +158,53 @@ TEST_CASE("spares: there are none where nobody could take a lost one's place", "
   CHECK(world.pods.size() == 2);
 }
 
-TEST_CASE("spares: as many successes as workers train are the job's", "[core][I50][I9]") {
+TEST_CASE("spares: one that waits ends nothing and is not waited for at the end",
+          "[core][I50][I9]") {
   World world = with_spare();
-  world.group->status = {};  // nobody knows any more who waited
   world.succeed(0);
-  world.succeed(3);
+  world.succeed(1);
   world.settle();
   CHECK(world.condition("SuccessCriteriaMet").empty());
+  world.succeed(2);
+  world.settle();
+  CHECK(world.condition("SuccessCriteriaMet") == "True");
+}
+
+TEST_CASE("spares: all have to succeed where nobody knows any more who waited", "[core][I50][I9]") {
+  World world = with_spare();
+  const bool is_smaller = GENERATE(true, false);
+  if (is_smaller) {  // then as many successes as workers train are too few
+    world.set_spec([](auto& spec) { spec.replicas = 2; });
+    world.settle();
+  }
+  world.group->status = {};
+  for (const int slot : {1, 2, 0}) {
+    world.settle();
+    CHECK(world.condition("SuccessCriteriaMet").empty());
+    world.succeed(slot);
+  }
+  if (!is_smaller) {
+    world.settle();
+    CHECK(world.condition("SuccessCriteriaMet").empty());
+    world.succeed(3);
+  }
+  world.settle();
+  CHECK(world.condition("SuccessCriteriaMet") == "True");
+}
+
+TEST_CASE("spares: a smaller gang has not succeeded before a member of the larger one",
+          "[core][I50][I9]") {
+  World world = unborn(3, 2);
+  world.settle();
+  world.report(10);
+  world.settle();
+  world.set_spec([](auto& spec) { spec.replicas = 2; });
+  world.settle();  // four places, and nobody leaves of the three that train
   world.succeed(1);
+  world.succeed(2);
+  world.settle();
+  CHECK(world.condition("SuccessCriteriaMet").empty());
+  world.succeed(0);
   world.settle();
   CHECK(world.condition("SuccessCriteriaMet") == "True");
 }
