@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "common/api/children.h"
 #include "operator/core/failures.h"
@@ -29,7 +30,8 @@ std::int64_t wanted_attempt(const JobSnapshot& snapshot, const LogOptions& optio
 }
 
 // By rank. Where the record does not know a pod (it is of an earlier attempt, or the gang has not
-// formed), its slot stands for the member's rank.
+// formed, or it waits beside it), its slot stands for the member's rank, or the next one that is
+// nobody's.
 std::vector<Candidate> candidates_of(const JobSnapshot& snapshot, std::int64_t attempt,
                                      bool& is_by_slot) {
   const int processes = api::processes_per_worker(snapshot.job);
@@ -38,11 +40,19 @@ std::vector<Candidate> candidates_of(const JobSnapshot& snapshot, std::int64_t a
     if (worker.attempt == attempt && attempt > 0) newest[worker.slot] = &worker;
   }
   std::vector<Candidate> found;
-  is_by_slot = false;
+  std::set<int> taken;  // by members
   for (const auto& [slot, worker] : newest) {
     const api::Member* member = member_of(snapshot, worker->pod.meta.uid);
-    is_by_slot |= member == nullptr;
-    found.push_back({worker, (member == nullptr ? slot : member->rank) * processes});
+    if (member == nullptr) continue;
+    found.push_back({worker, member->rank * processes});
+    taken.insert(member->rank);
+  }
+  is_by_slot = found.size() < newest.size();
+  for (const auto& [slot, worker] : newest) {
+    if (member_of(snapshot, worker->pod.meta.uid) != nullptr) continue;
+    int rank = slot;
+    while (!taken.insert(rank).second) ++rank;
+    found.push_back({worker, rank * processes});
   }
   std::ranges::sort(found, {}, &Candidate::first_rank);
   return found;

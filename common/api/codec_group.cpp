@@ -23,6 +23,7 @@ WorkerGroupSpec read_group_spec(Fields& fields) {
     item.read("uid", pod.uid);
     item.read("n", pod.n);
     item.read("order", pod.order);
+    item.read("rankOrder", pod.rank_order);
     spec.pods.push_back(std::move(pod));
   });
   fields.read("checkpointNow", spec.checkpoint_now);
@@ -116,6 +117,7 @@ json encode_spec(const WorkerGroupSpec& spec) {
   for (const EligiblePod& pod : spec.pods) {
     json item = {{"slot", pod.slot}, {"name", pod.name}, {"n", pod.n}, {"order", pod.order}};
     put(item, "uid", pod.uid);
+    if (pod.rank_order >= 0) item["rankOrder"] = pod.rank_order;
     pods.push_back(std::move(item));
   }
   json object = {{"attempt", spec.attempt},

@@ -19,6 +19,7 @@ struct EligiblePod {
   std::string name, uid;  // uid is empty between the persisted intent and the creation
   int n = 0;              // incarnation of the slot
   int order = 0;          // who claims first; lowest stands first
+  int rank_order = -1;    // its place in the order of ranks; -1: that of its slot
   bool operator==(const EligiblePod&) const = default;
 };
 
@@ -46,6 +47,9 @@ struct WorkerGroupSpec {
 };
 
 // Those who train at one time; of all its pods any may.
+inline int rank_key(const EligiblePod& pod) {
+  return pod.rank_order >= 0 ? pod.rank_order : pod.slot;
+}
 inline int most_members(const WorkerGroupSpec& spec) { return spec.target_members - spec.spares; }
 
 // It may go on without one of its pods.
@@ -70,7 +74,7 @@ struct Member {
   std::string address;
   int rank =
       0;  // of the member in the gang (0 … members-1); process ranks follow from processesPerWorker
-  int slot = 0;  // of its pod; ranks have the order of slots
+  int slot = 0;  // of its pod
   bool operator==(const Member&) const = default;
 };
 

@@ -1,6 +1,7 @@
 // Workers beside those that train (spec.spares of the record): prepared, and in no generation until
 // a member is lost. Which pods train is open: whoever comes in the place of a lost one waits next.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -59,7 +60,10 @@ void Gang::choose_spares(std::vector<PeerId>& found, std::size_t missing) const 
 // Where a lost member is back beside the one that came in for it, or fewer are to train: those in
 // the last slots wait again, if they hold nothing that the others do not.
 void Gang::drop_surplus() {
-  for (const PeerId peer : std::vector(roster_.members.rbegin(), roster_.members.rend())) {
+  std::vector<PeerId> members = roster_.members;
+  std::ranges::sort(members, std::greater{},
+                    [this](PeerId peer) { return roster_.joiners.at(peer).join.slot; });
+  for (const PeerId peer : members) {
     if (!has_surplus()) return;
     Joiner& joiner = roster_.joiners.at(peer);
     if (peer == kSelfPeer || joiner.is_lost || !roster_.is_wanted(joiner)) continue;

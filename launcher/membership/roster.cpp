@@ -1,6 +1,7 @@
 #include "launcher/membership/roster.h"
 
 #include <algorithm>
+#include <map>
 
 #include "common/api/contract.h"
 
@@ -84,13 +85,21 @@ bool Roster::is_slow(const Joiner& joiner) const {
 
 // ---- the end
 
+// By the ranks that they have: those of a generation that is being committed are not theirs yet.
 bool Roster::has_finished() const {
-  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+  std::multimap<int, const Joiner*> by_rank;
+  for (const PeerId peer : members) {
+    const auto found = joiners.find(peer);
+    if (found == joiners.end()) return false;
+    by_rank.emplace(found->second.member_rank, &found->second);
+  }
+  int rank = 0;
+  for (const auto& [committed, joiner] : by_rank) {
     const bool is_first = rank == 0;
     if (!is_first && ctx_.record->spec.is_rank0_enough) break;
-    if (!is_first && ctx_.is_parameter_server(static_cast<int>(rank), members.size())) break;
-    const auto joiner = joiners.find(members[rank]);
-    if (joiner == joiners.end() || !joiner->second.is_finished) return false;
+    if (!is_first && ctx_.is_parameter_server(rank, members.size())) break;
+    if (!joiner->is_finished) return false;
+    ++rank;
   }
   return !members.empty();
 }
@@ -192,12 +201,13 @@ std::vector<std::string> Roster::program_addresses() const {
 
 std::optional<api::Straggler> Roster::straggler_of(const api::channel::Report& report) const {
   if (report.slow_rank < 0) return std::nullopt;
-  const auto member = static_cast<std::size_t>(report.slow_rank / ctx_.id.processes);
-  if (member >= members.size()) return std::nullopt;
-  const auto joiner = joiners.find(members[member]);
-  if (joiner == joiners.end()) return std::nullopt;
-  return api::Straggler{
-      .rank = report.slow_rank, .pod = joiner->second.join.pod, .node = joiner->second.join.node};
+  for (const PeerId peer : members) {
+    const auto found = joiners.find(peer);
+    if (found == joiners.end() || !owns_rank(found->second, report.slow_rank)) continue;
+    const Join& join = found->second.join;
+    return api::Straggler{.rank = report.slow_rank, .pod = join.pod, .node = join.node};
+  }
+  return std::nullopt;
 }
 
 }  // namespace pawl::membership

@@ -311,6 +311,7 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   if (left_out.empty()) {
     seating.is_void = placer_->is_void(key, seen, now);
     placer_->tell_order(key, seating);
+    seating.rank_order = placer_->rank_order(seen);
     seen.seating = &seating;
   } else if (!policy_.children.is_local) {  // where all is on one machine, nothing is far
     seating.defect = Placer::defect_of(*entry.job, left_out);
@@ -334,9 +335,9 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
   }
   if (!answer->seating.obstacle.empty() && (answer->ahead < kFrontMax || provisioning_.is_served()))
     wake_at(key, clock_.steady_now() + policy_.message_every * (1 + answer->ahead / kFrontMax));
-  const bool is_void = seating.is_void;
-  seating = answer->seating;
-  seating.is_void = is_void;
+  const core::Seating before = std::exchange(seating, answer->seating);
+  seating.is_void = before.is_void;
+  seating.rank_order = before.rank_order;
   placer_->tell_order(key, seating);
   return core::plan(seen, policy_, now);
 }

@@ -63,6 +63,8 @@ class Placer {
   std::uint64_t queue_changes() const { return quotas_.changes() + line_.changes(); }
   // Whether it has to leave its nodes for another job, or some of them.
   void tell_order(const JobKey& key, core::Seating& seating) const;
+  // Slots in the order of ranks, where a pod is about to come in; nothing: as before.
+  std::vector<int> rank_order(const core::Observed& seen);
   // When to decide again, whoever asks.
   std::optional<TimePoint> next_search() const;
   // Who is to be looked at again: it has an answer, or has to ask anew.

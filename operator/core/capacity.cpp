@@ -90,8 +90,9 @@ void return_to_spot(Pass& pass) {
             format_time(*status.since));
 }
 
-// Ranks have the order of slots, so that workers that are never on spot also come first when a
-// leader is lost. Machines on demand may be slower to come: the others let them begin.
+// A gang that may be on spot has its ranks in the order of slots, so that workers that are never
+// there also come first when a leader is lost. Machines on demand may be slower to come: the others
+// let them begin.
 int order_of(const TrainingJob& job, int slot) {
   constexpr int kLater = 10;  // times the launchers' step of a claim (300 ms)
   const bool has_anchor = job.spec.capacity && job.spec.capacity->on_demand_min > 0;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/base/mutant.h"
 #include "operator/core/evidence.h"
@@ -92,7 +94,14 @@ bool is_left_to_stop(Pass& pass, const Condition& decided) {
   return true;
 }
 
-// Ranks go by slot where no generation is on record.
+// Whose slot has the first rank, where no generation is on record.
+int first_slot(const Pass& pass) {
+  if (pass.current_group == nullptr) return 0;
+  const auto& places = pass.current_group->spec.pods;
+  const auto first = std::ranges::min_element(places, {}, rank_key);
+  return first == places.end() ? 0 : first->slot;
+}
+
 bool has_rank0_succeeded(const Pass& pass) {
   if (pass.report != nullptr) {
     for (const Member& member : pass.report->members) {
@@ -103,18 +112,25 @@ bool has_rank0_succeeded(const Pass& pass) {
       });
     }
   }
-  const PodView* pod = pass.pods.at(0);
+  const PodView* pod = pass.pods.at(first_slot(pass));
   return pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded;
 }
 
-// One in a place of the gang, or that is to leave and may hold the last shard of the last
-// checkpoint.
+bool has_succeeded_as(const Pass& pass, const EligiblePod& place) {
+  for (const auto* workers : {&pass.pods.current, &pass.pods.leaving}) {
+    for (const Worker& worker : *workers) {
+      if (worker.pod->meta.uid == place.uid) return outcome_of(*worker.pod) == Outcome::kSucceeded;
+    }
+  }
+  return false;
+}
+
+// One that is to leave may hold the last shard of the last checkpoint; of one that is not seen
+// nobody knows. Who has a successor is a member no more.
 bool has_member_left(const Pass& pass) {
-  const auto is_left = [&](const Worker& worker) {
-    return pass.is_member(worker.pod->meta.uid) && outcome_of(*worker.pod) != Outcome::kSucceeded;
-  };
-  return std::ranges::any_of(pass.pods.current, is_left) ||
-         std::ranges::any_of(pass.pods.leaving, is_left);
+  return std::ranges::any_of(pass.group->spec.pods, [&](const EligiblePod& place) {
+    return pass.is_member(place.uid) && !has_succeeded_as(pass, place);
+  });
 }
 
 // Whoever has no node, and no predecessor in its slot, has never been a member.

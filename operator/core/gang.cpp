@@ -136,6 +136,7 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
     has_new = true;
   }
   if (filled == spec || pass.group == nullptr) return;
+  if (has_new) deal_ranks(pass, filled);
   pass.is_status_due = has_new;
   change_group(pass, std::move(filled));
 }

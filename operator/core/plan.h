@@ -88,6 +88,9 @@ struct Seating {
   // Pods that it has to do without, and for whom: a sentence.
   std::vector<std::string> gives_up = {};
   std::string give_up_why = {};
+  // Where a pod has come in: the slots of all that have nodes, in the order of ranks that suits
+  // these. Empty: it is not known.
+  std::vector<int> rank_order = {};
 };
 
 // One view of one job. The pointers are borrowed for the call; pods come in any order.

@@ -1,8 +1,10 @@
 // What the record of an attempt begins with.
 #include <algorithm>
+#include <map>
 
 #include "common/base/hash.h"
 #include "common/base/json.h"
+#include "common/base/mutant.h"
 #include "operator/core/node_steps.h"
 #include "operator/core/steps.h"
 
@@ -61,6 +63,21 @@ WorkerGroupSpec group_spec(const Pass& pass) {
     spec.pods.push_back(
         {slot, pod_name(pass.job, spec.attempt, slot, 0), "", 0, order_of(pass.job, slot)});
   return spec;
+}
+
+// Who has no node yet comes last.
+void deal_ranks(const Pass& pass, WorkerGroupSpec& spec) {
+  const Seating* seating = pass.seen.seating;
+  if (seating == nullptr || seating->rank_order.empty() || is_mutant(Mutant::kI51RanksBySlot))
+    return;
+  std::map<int, int> orders;  // by slot
+  for (const int slot : seating->rank_order) orders.emplace(slot, static_cast<int>(orders.size()));
+  for (EligiblePod& pod : spec.pods) {
+    const bool stays = pod.slot < spec.target_members;
+    if (stays) orders.emplace(pod.slot, static_cast<int>(orders.size()));
+    const bool is_other = stays && orders.at(pod.slot) != pod.slot;
+    pod.rank_order = is_other ? orders.at(pod.slot) : -1;
+  }
 }
 
 }  // namespace pawl::core

@@ -88,6 +88,8 @@ int places_of(const Pass& pass);  // with these
 api::WorkerGroupSpec group_spec(const Pass& pass);
 // With how many members of `spec.target_members` the gang may go on.
 void set_range(const Pass& pass, api::WorkerGroupSpec& spec);
+// As suits the nodes that its pods are on by now.
+void deal_ranks(const Pass& pass, api::WorkerGroupSpec& spec);
 std::string pod_hash(const Pass& pass);  // of what a pod would be made from now
 
 // gang.cpp: from a persisted attempt to a complete gang.

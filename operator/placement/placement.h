@@ -62,6 +62,11 @@ struct Largest {
 };
 Largest largest(const Topology& topology, const Room& room, int depth);
 
+// Of members that are there, each on its host: their numbers, depth-first, of domains the one with
+// the first member first. So a ring leaves each domain once, and they keep the order that they had
+// as far as that allows.
+std::vector<int> order_of_ranks(const Topology& topology, std::span<const int> hosts);
+
 // Nothing: it does not fit into any domain that is deep enough.
 std::optional<Placement> place(const Topology& topology, const Room& room, const Ask& ask);
 

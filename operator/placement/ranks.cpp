@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <numeric>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -69,6 +71,24 @@ class Order {
 };
 
 }  // namespace
+
+// Sorted by the first member of its domain at each depth, coarse to fine.
+std::vector<int> order_of_ranks(const Topology& topology, std::span<const int> hosts) {
+  std::vector<std::vector<int>> keys(hosts.size());
+  for (int depth = 1; depth <= topology.host_depth(); ++depth) {
+    std::map<int, int> first;  // member, by the domain's first host
+    for (std::size_t member = 0; member < hosts.size(); ++member) {
+      const int domain = domain_of(topology, depth, hosts[member]).first_host;
+      keys[member].push_back(first.emplace(domain, static_cast<int>(member)).first->second);
+    }
+  }
+  std::vector<int> order(hosts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int member) -> const std::vector<int>& {
+    return keys[static_cast<std::size_t>(member)];
+  });
+  return order;
+}
 
 std::vector<Share> in_order_of_ranks(const Topology& topology, int depth, const Beside& beside,
                                      std::vector<Share> shares) {

@@ -109,7 +109,7 @@ json full_worker_group() {
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {"attempt": 2, "minMembers": 1, "stabilizationSeconds": 5, "shortageSeconds": 5, "targetMembers": 2, "checkpointNow": 1, "stopping": false,
       "successPolicy": "Rank0", "reportSeconds": 10, "inPlace": true, "replacePods": true, "podGroup": "gpt-0123456-1", "podHash": "0123",
-      "pods": [{"slot": 0, "name": "full-2-0-0", "uid": "u0", "n": 0, "order": 0},
+      "pods": [{"slot": 0, "name": "full-2-0-0", "uid": "u0", "n": 0, "order": 0, "rankOrder": 1},
                {"slot": 1, "name": "full-2-1-0", "n": 0, "order": 1}]},
     "status": {"attempt": 2, "term": 1, "generation": 1, "startStep": 0, "checkpointDone": 0,
       "checkpointFailures": {"count": 1, "message": "m", "time": "2026-11-21T10:04:05Z"}, "finished": false,

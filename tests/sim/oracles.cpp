@@ -202,8 +202,10 @@ void Oracles::on_change(Actor actor, const local::Change& change) {
     if (actor == Actor::kLauncher) i38_commits_are_counted(change);
     if (actor == Actor::kLauncher) i35_gang_is_large_enough(change);
     if (actor == Actor::kLauncher) i50_gang_is_small_enough(change);
+    if (actor == Actor::kLauncher) i51_ranks_have_their_order(change);
     if (actor == Actor::kLauncher) i37_no_victim_is_named(change);
     if (actor != Actor::kOperator || change.is_deletion) return;
+    i51_deals_with_pods(change);
     i01_group_follows_status(change);
     i02_children_before_group(change);
     i33_places_have_losses(change);

@@ -45,6 +45,7 @@ class Oracles final : public ApiObserver {
   void check_settled();
   void check_end(const Nodes& nodes, const People& people);
   std::string unsettled() const;
+  void i51_ring_leaves_racks_once(const Nodes& nodes);
   void i36_nobody_stays(const Nodes& nodes);  // on a machine that has said for long that it goes
   void i33_leader_can_write(const PeerNet& net);  // which needs the API server
   void i33_cut_pairs_are_parted(const Training& training);
@@ -129,9 +130,11 @@ class Oracles final : public ApiObserver {
   void i33_places_have_losses(const local::Change& change);
   std::optional<api::Failure> last_words(const api::EligiblePod& place,
                                          const std::string& job_uid) const;
-  bool is_leader_leaving(const api::WorkerGroup& group) const;
+  bool is_leaving(const api::WorkerGroup& group, const std::string& uid) const;
   void i35_gang_is_large_enough(const local::Change& change);
   void i50_gang_is_small_enough(const local::Change& change);
+  void i51_ranks_have_their_order(const local::Change& change);
+  void i51_deals_with_pods(const local::Change& change);
   void i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod);
   void i37_no_victim_is_named(const local::Change& change);
   void i11_ttl_is_over(const nlohmann::json& job);

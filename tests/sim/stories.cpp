@@ -242,6 +242,18 @@ std::vector<Story> all_stories() {
          world.pass(seconds{60});
        },
        true},
+      {"dealt-anew",  // who comes in the second one's place is not beside the first
+       [](World& world) {
+         world.knobs.pods_per_node = 1;
+         for (const char* name : {"more-0", "more-1"}) world.nodes.add_machine(name, false);
+         start(world, 3);
+         const local::Object pod = world.api.find(kube::resources::kPods, "job-0-1-1-0");
+         if (pod != nullptr)
+           world.nodes.interrupt(text_at_pointer(*pod, "/spec/nodeName"), milliseconds{0});
+         world.pass(seconds{60});
+         world.oracles.i51_ring_leaves_racks_once(world.nodes);
+       },
+       true},
       {"preempted-for-nobody",  // any more: it leaves all the same; one worker less was no help
        [](World& world) {
          crowd(world, 2);

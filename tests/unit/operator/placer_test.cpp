@@ -280,6 +280,31 @@ TEST_CASE("placer: a pod that takes another one's place goes near the others",
   CHECK_FALSE(world.is_overbooked());
 }
 
+TEST_CASE("placer: with a pod that comes in, ranks go rack by rack again", "[controller][I51]") {
+  Placed world;
+  world.cluster.options.placement = placement::Levels::parse("rack=example.com/rack").value();
+  world.cluster.start_operator();
+  for (const auto& [name, rack] :
+       {std::pair{"node-a", "one"}, {"node-b", "one"}, {"node-c", "two"}, {"node-d", "two"}})
+    world.cluster.set_machine(name, 8, rack);
+  world.cluster.create_job("train", 3, "Native", 8);
+  world.cluster.settle(seconds{30});
+  REQUIRE(world.phase("train") == "Running");
+  const json nodes = {{{"name", "node-a"}, {"workers", 1}},
+                      {{"name", "node-b"}, {"workers", 1}},
+                      {{"name", "node-c"}, {"workers", 1}}};
+  REQUIRE(status_of(world.cluster, "train")["placement"]["nodes"] == nodes);
+  world.cluster.take("node-a", 8);  // sooner than the other pod can be made
+  world.cluster.commit_generation("train");
+  world.cluster.delete_pod("train-1-0-0");
+  world.cluster.settle(seconds{60});
+  REQUIRE(world.cluster.get(kube::resources::kPods, "train-1-0-1")["spec"]["nodeName"] == "node-d");
+  const json group = world.cluster.get(kube::resources::kWorkerGroups, "train");
+  std::vector<int> orders;
+  for (const json& pod : group["spec"]["pods"]) orders.push_back(pod.value("rankOrder", -1));
+  CHECK(orders == std::vector<int>{-1, 2, 1});  // node-d, node-c, then the other rack
+}
+
 TEST_CASE("placer: what no room can help against is said at once", "[controller][I43]") {
   Placed world;
   const auto message = [&] { return status_of(world.cluster, "train")["message"]; };

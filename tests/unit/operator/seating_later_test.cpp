@@ -166,3 +166,34 @@ TEST_CASE("seating: a worker that is lost before its UID is on record keeps its 
   world.pod(1).phase = api::PodPhase::kFailed;
   CHECK(core::staff_of(world.observed(), world.now).slots == std::set<int>{0, 1, 2});
 }
+
+TEST_CASE("seating: ranks are dealt anew in the write that tells of a pod which has come in",
+          "[core][I51]") {
+  World world = placed_gang();
+  world.rank_order = {2, 0};  // of slot 1 it is not known
+  world.settle(seconds{60});
+  const auto orders = [&] {
+    std::vector<int> found;
+    for (const api::EligiblePod& pod : world.group->spec.pods) found.push_back(pod.rank_order);
+    return found;
+  };
+  CHECK(orders() == std::vector<int>{-1, -1, -1});  // nobody has come
+  const int writes = world.group_writes;
+  world.remove_pod(1);
+  world.settle(seconds{60});
+  CHECK(world.pod(1).meta.name == "gpt-1-1-1");
+  CHECK(orders() == std::vector<int>{1, 2, 0});
+  CHECK(world.group_writes == writes + 2);  // its name, its UID
+
+  world.rank_order.clear();  // it is not known any more
+  world.remove_pod(0);
+  world.settle(seconds{60});
+  CHECK(orders() == std::vector<int>{1, 2, 0});
+
+  world.rank_order = {0, 1, 2};
+  world.remove_pod(1);
+  world.settle(seconds{60});
+  CHECK(orders() == std::vector<int>{-1, -1, -1});  // as the slots
+  CHECK(world.job.status.attempt == 1);
+  CHECK(world.broken.empty());
+}

@@ -88,6 +88,23 @@ TEST_CASE("success: with Rank0 the gang's word is enough, before any pod has end
   CHECK(world.job.status.phase == "Complete");
 }
 
+TEST_CASE(
+    "success: with Rank0, and no generation on record, the first in the order of ranks counts",
+    "[core][I9][I51]") {
+  World world = World::training(3);
+  world.set_spec([](auto& spec) { spec.success_policy = api::SuccessPolicy::kRank0; });
+  world.settle();
+  world.group->status.members.clear();
+  world.group->spec.pods[0].rank_order = 2;
+  world.group->spec.pods[2].rank_order = 0;
+  world.succeed(0);
+  world.settle();
+  CHECK(world.condition("SuccessCriteriaMet").empty());
+  world.succeed(2);
+  world.settle();
+  CHECK(world.condition("SuccessCriteriaMet") == "True");
+}
+
 TEST_CASE("success: a gang that has trained to the end waits for nobody who came too late",
           "[core][I9][I33]") {
   World world = World::training(3);

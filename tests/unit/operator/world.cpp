@@ -60,6 +60,7 @@ core::Plan World::plan() const {
   const auto tell = [&] {
     seating.gives_up = gives_up;
     seating.give_up_why = "job team/urgent needs its room";
+    seating.rank_order = rank_order;
   };
   tell();
   const core::Plan asking = core::plan(seen, policy, now);

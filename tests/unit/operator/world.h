@@ -44,6 +44,7 @@ class World {
   std::optional<core::NodeSignals> signals = core::NodeSignals{};
   // Whoever decides on nodes; empty: the scheduler does. Asked once a plan.
   std::function<core::Seating(const core::Observed&)> seats;
+  std::vector<int> rank_order;        // with these
   std::string leave_why;              // told with each plan, until the status says so
   std::vector<std::string> gives_up;  // pods; as well
   std::map<std::string, std::optional<std::chrono::seconds>> graces;  // of deleted pods

@@ -77,14 +77,13 @@ class Below {
 
 // Whatever the size, of each domain that holds members, the common one first: what is kept in it
 // touches as few of the domains next below as any so many of its members.
-void check_every_smaller_size(const World& world, const Ask& ask, const Placement& placed) {
-  const std::vector<int> hosts = by_rank(placed);
-  REQUIRE(std::cmp_equal(hosts.size(), ask.units));
-  for (int depth = placed.depth; depth < world.topology.host_depth(); ++depth) {
+void check_every_smaller_size(const World& world, int common, const std::vector<int>& hosts,
+                              const std::vector<int>& beside = {}) {
+  for (int depth = common; depth < world.topology.host_depth(); ++depth) {
     std::set<int> domains;
     for (const int host : hosts) domains.insert(world.domain_of(depth, host));
     for (const int domain : domains) {
-      const Below below(world, depth, domain, hosts, ask.beside);
+      const Below below(world, depth, domain, hosts, beside);
       const std::vector<int> fewest = below.fewest();
       for (std::size_t size = 1; size <= hosts.size(); ++size) {
         const std::span kept = std::span(hosts).first(size);
@@ -108,8 +107,7 @@ int crossings(const World& world, const std::vector<int>& hosts) {
 }
 
 // Against all orders; where the ring begins makes no difference.
-void check_ring(const World& world, const Placement& placed) {
-  std::vector<int> hosts = by_rank(placed);
+void check_ring(const World& world, std::vector<int> hosts) {
   const int ours = crossings(world, hosts);
   std::ranges::sort(hosts);
   int least = INT_MAX;
@@ -128,8 +126,10 @@ void check_placements(const Case& one, int ring_max) {
       const auto placed = place(world.topology, world.room, ask);
       if (!placed) continue;
       INFO(units << " members, depth " << depth);
-      check_every_smaller_size(world, ask, *placed);
-      if (units <= ring_max) check_ring(world, *placed);
+      const std::vector<int> hosts = by_rank(*placed);
+      REQUIRE(std::cmp_equal(hosts.size(), units));
+      check_every_smaller_size(world, placed->depth, hosts);
+      if (units <= ring_max) check_ring(world, hosts);
     }
   }
 }
@@ -140,7 +140,24 @@ void check_beside(Trees& trees, int machines_max) {
   ask.beside = trees.some_of(one);
   const World world(one);
   if (const auto placed = place(world.topology, world.room, ask))
-    check_every_smaller_size(world, ask, *placed);
+    check_every_smaller_size(world, placed->depth, by_rank(*placed), ask.beside);
+}
+
+// Members on any hosts, as after losses: each is there once, and they lie as well as they can.
+void check_dealt_anew(Trees& trees, int members_max) {
+  const World world(trees.next(9));
+  std::vector<int> hosts(1 +
+                         static_cast<std::size_t>(trees.below(static_cast<unsigned>(members_max))));
+  for (int& host : hosts) host = trees.below(static_cast<unsigned>(world.topology.hosts()));
+  std::vector<int> order = order_of_ranks(world.topology, hosts);
+  std::vector<int> dealt;
+  for (const int member : order) dealt.push_back(hosts.at(static_cast<std::size_t>(member)));
+  check_ring(world, dealt);
+  std::vector<int> all(hosts.size());
+  std::iota(all.begin(), all.end(), 0);
+  CHECK(order_of_ranks(world.topology, dealt) == all);
+  std::ranges::sort(order);
+  CHECK(order == all);
 }
 
 // Of four members on four hosts of one rack and three on one host of another.
@@ -208,6 +225,13 @@ TEST_CASE("ranks: of racks with as many members the one with fewer hosts is kept
   CHECK(placed->shares == std::vector<Share>{{2, 2}, {0, 1}, {1, 1}});
 }
 
+TEST_CASE("ranks: dealt anew, members on one host keep the order that they had", "[placement]") {
+  const World world(kTorn);
+  const std::vector<int> hosts{4, 0, 4, 2, 4};
+  CHECK(order_of_ranks(world.topology, hosts) == std::vector<int>{0, 2, 4, 1, 3});
+  CHECK(order_of_ranks(world.topology, {}).empty());
+}
+
 TEST_CASE("ranks: no order is the best at all depths for every smaller size", "[placement]") {
   const World world(kTorn);
   std::vector<int> hosts{0, 1, 2, 3, 4, 4, 4};
@@ -232,6 +256,7 @@ TEST_CASE(
     INFO("case " << i);
     check_placements(trees.next(9), 6);
     check_beside(trees, 9);
+    check_dealt_anew(trees, 6);
   }
 }
 
@@ -266,5 +291,6 @@ TEST_CASE("ranks: every smaller size, and rings, on 10,000 random trees of up to
     INFO("case " << i);
     check_placements(trees.next(12), 6);
     check_beside(trees, 12);
+    check_dealt_anew(trees, 7);
   }
 }

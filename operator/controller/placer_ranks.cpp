@@ -1,0 +1,54 @@
+// The order of ranks of a gang into which another pod comes: with it, its members lie otherwise
+// than they did when their ranks were dealt.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "operator/controller/placer.h"
+
+namespace pawl::controller {
+namespace {
+
+using Pods = std::map<std::string, const api::PodView*>;  // by name
+
+bool is_in_gang(const core::Observed& seen, const api::EligiblePod& place) {
+  return place.slot < seen.group->spec.target_members;
+}
+
+// There is a pod that the record is yet to tell the others of, and it was not placed with them.
+bool is_another_one_due(const core::Observed& seen, const Pods& pods) {
+  const int workers = api::workers_of(seen.job->status.placement);
+  return std::ranges::any_of(seen.group->spec.pods, [&](const api::EligiblePod& place) {
+    const bool is_later = place.n > 0 || place.slot >= workers;
+    return is_later && place.uid.empty() && is_in_gang(seen, place) && pods.contains(place.name);
+  });
+}
+
+}  // namespace
+
+// Nodes that are not in the tree, or not any more, have no place in it.
+std::vector<int> Placer::rank_order(const core::Observed& seen) {
+  const api::PlacementStatus& placement = seen.job->status.placement;
+  if (seen.group == nullptr || placement.attempt != seen.group->spec.attempt) return {};
+  Pods pods;
+  for (const api::PodView* pod : seen.pods) pods.emplace(pod->meta.name, pod);
+  if (!is_another_one_due(seen, pods)) return {};
+  const placement::Topology& topology = ledger_.topology();
+  std::vector<int> slots, hosts;
+  for (const api::EligiblePod& place : seen.group->spec.pods) {
+    if (!is_in_gang(seen, place)) continue;
+    const auto pod = pods.find(place.name);
+    const std::string bound = pod != pods.end() ? pod->second->node : "";
+    const auto host = ledger_.number_of(
+        bound.empty() ? api::node_of(placement, placement.attempt, place.slot, place.n) : bound);
+    if (!host) continue;
+    slots.push_back(place.slot);
+    hosts.push_back(*host);
+  }
+  std::vector<int> order;
+  for (const int number : placement::order_of_ranks(topology, hosts))
+    order.push_back(slots[static_cast<std::size_t>(number)]);
+  return order;
+}
+
+}  // namespace pawl::controller
