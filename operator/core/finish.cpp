@@ -133,16 +133,21 @@ bool has_member_left(const Pass& pass) {
   });
 }
 
-// Whoever has no node, and no predecessor in its slot, has never been a member.
+// Without a node it has never been a member. Of a place that nobody has the last one is lost, and
+// known to be.
 bool has_never_started(const EligiblePod& place, const PodView* pod) {
-  return place.n == 0 && (pod == nullptr ? place.uid.empty() : pod->node.empty());
+  return pod == nullptr ? place.uid.empty() : place.n == 0 && pod->node.empty();
 }
 
 // Where no generation is on record, a spare that waits looks like a member, and the gang may have
 // been larger than it is to be.
 bool has_anybody_left(const Pass& pass) {
   if (pass.report != nullptr && !pass.report->members.empty()) return has_member_left(pass);
-  if (pass.current_group == nullptr) return false;
+  if (pass.current_group == nullptr) {
+    return std::ranges::any_of(pass.pods.current, [](const Worker& worker) {
+      return outcome_of(*worker.pod) != Outcome::kSucceeded;
+    });
+  }
   return std::ranges::any_of(pass.current_group->spec.pods, [&](const EligiblePod& place) {
     const PodView* pod = pass.pods.at(place.slot);
     const bool is_through = pod != nullptr && outcome_of(*pod) == Outcome::kSucceeded;

@@ -192,6 +192,24 @@ TEST_CASE("spares: all have to succeed where nobody knows any more who waited", 
   CHECK(world.condition("SuccessCriteriaMet") == "True");
 }
 
+TEST_CASE("spares: a lost one that nobody follows is not waited for", "[core][I50][I9]") {
+  World world = with_spare();
+  world.seats = [](const core::Observed&) {
+    return core::Seating{.obstacle = "no room near the others"};
+  };
+  world.job.status.placement = {1, "", {{world.pod(0).node, 4}}};
+  world.remove_pod(3);
+  world.settle();
+  REQUIRE(world.pods.size() == 3);
+  world.group->status = {};
+  for (const int slot : {0, 1, 2}) {
+    CHECK(world.condition("SuccessCriteriaMet").empty());
+    world.succeed(slot);
+    world.settle();
+  }
+  CHECK(world.condition("SuccessCriteriaMet") == "True");
+}
+
 TEST_CASE("spares: a smaller gang has not succeeded before a member of the larger one",
           "[core][I50][I9]") {
   World world = unborn(3, 2);
