@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "common/api/children.h"
 #include "operator/core/failures.h"
@@ -15,6 +14,7 @@ namespace {
 struct Candidate {
   const SeenWorker* worker = nullptr;
   int first_rank = 0;
+  bool is_by_slot = false;  // the record does not name it
 };
 
 std::string attempt_text(std::int64_t attempt) { return "attempt " + std::to_string(attempt); }
@@ -32,30 +32,26 @@ std::int64_t wanted_attempt(const JobSnapshot& snapshot, const LogOptions& optio
 // By rank. Where the record does not know a pod (it is of an earlier attempt, or the gang has not
 // formed, or it waits beside it), its slot stands for the member's rank, or the next one that is
 // nobody's.
-std::vector<Candidate> candidates_of(const JobSnapshot& snapshot, std::int64_t attempt,
-                                     bool& is_by_slot) {
+std::vector<Candidate> candidates_of(const JobSnapshot& snapshot, std::int64_t attempt) {
   const int processes = api::processes_per_worker(snapshot.job);
   std::map<int, const SeenWorker*> newest;  // by slot: a replaced pod is not asked
   for (const SeenWorker& worker : snapshot.workers) {
     if (worker.attempt == attempt && attempt > 0) newest[worker.slot] = &worker;
   }
-  std::vector<Candidate> found;
-  std::set<int> taken;  // by members
+  std::map<int, Candidate> found;  // by the member's rank
   for (const auto& [slot, worker] : newest) {
     const api::Member* member = member_of(snapshot, worker->pod.meta.uid);
-    if (member == nullptr) continue;
-    found.push_back({worker, member->rank * processes});
-    taken.insert(member->rank);
+    if (member != nullptr) found[member->rank] = {worker, member->rank * processes};
   }
-  is_by_slot = found.size() < newest.size();
   for (const auto& [slot, worker] : newest) {
     if (member_of(snapshot, worker->pod.meta.uid) != nullptr) continue;
     int rank = slot;
-    while (!taken.insert(rank).second) ++rank;
-    found.push_back({worker, rank * processes});
+    while (found.contains(rank)) ++rank;
+    found[rank] = {worker, rank * processes, true};
   }
-  std::ranges::sort(found, {}, &Candidate::first_rank);
-  return found;
+  std::vector<Candidate> candidates;
+  for (const auto& [rank, candidate] : found) candidates.push_back(candidate);
+  return candidates;
 }
 
 std::string ask_why(const JobSnapshot& snapshot) {
@@ -96,11 +92,11 @@ Result<LogChoice> without_pods(const JobSnapshot& snapshot, std::int64_t attempt
 
 Result<LogChoice> choose_logs(const JobSnapshot& snapshot, const LogOptions& options) {
   const std::int64_t attempt = wanted_attempt(snapshot, options);
-  bool is_by_slot = false;
-  const std::vector<Candidate> candidates = candidates_of(snapshot, attempt, is_by_slot);
+  const std::vector<Candidate> candidates = candidates_of(snapshot, attempt);
   if (candidates.empty()) return without_pods(snapshot, attempt);
   const int processes = api::processes_per_worker(snapshot.job);
   LogChoice choice;
+  bool is_by_slot = std::ranges::any_of(candidates, &Candidate::is_by_slot);
   if (!options.has_all_ranks) {
     const int rank = options.rank.value_or(0);
     const auto found = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
@@ -116,6 +112,7 @@ Result<LogChoice> choose_logs(const JobSnapshot& snapshot, const LogOptions& opt
       return fail(Code::kNotFound,
                   no_node_text(snapshot, "pod " + found->worker->pod.meta.name + " has"));
     }
+    is_by_slot = found->is_by_slot;
     const bool is_filtered = processes > 1 && options.rank;
     choice.sources.push_back({found->worker->pod.meta.name, found->worker->pod.worker_container, "",
                               is_filtered ? std::optional<int>{rank} : std::nullopt});

@@ -46,10 +46,12 @@ struct WorkerGroupSpec {
   bool operator==(const WorkerGroupSpec&) const = default;
 };
 
-// Those who train at one time; of all its pods any may.
+// Ranks have the order of this.
 inline int rank_key(const EligiblePod& pod) {
   return pod.rank_order >= 0 ? pod.rank_order : pod.slot;
 }
+
+// Those who train at one time; of all its pods any may.
 inline int most_members(const WorkerGroupSpec& spec) { return spec.target_members - spec.spares; }
 
 // It may go on without one of its pods.

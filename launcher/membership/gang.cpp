@@ -127,7 +127,7 @@ void Gang::prepare_commit() {
 // What the gang has to say goes with it: one write for a change.
 void Gang::propose(const NextStart& start) {
   tally_.on_proposal(ctx_.now.steady);
-  deal_ranks();
+  roster_.deal_ranks();
   api::WorkerGroupStatus next = roster_.generation > 0 ? desired() : ctx_.record->status;
   const std::vector<api::Member> before = std::exchange(next.members, {});
   for (std::size_t rank = 0; rank < roster_.members.size(); ++rank) {

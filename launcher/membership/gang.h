@@ -85,7 +85,6 @@ class Gang {
   void drop_unwanted();
   void release_unwanted();
   void add_newcomers();
-  void deal_ranks();
   std::vector<PeerId> newcomers() const;
   void hand_over();
 

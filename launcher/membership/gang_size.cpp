@@ -2,8 +2,6 @@
 // the state, those that are to come are let in when all of them are prepared (design §5, rule 15),
 // and a leading launcher that has to go names its successor.
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "launcher/membership/gang.h"
 
@@ -85,19 +83,6 @@ void Gang::add_newcomers() {
     ctx_.note("member_added", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     send(peer, Park{roster_.generation});
   }
-}
-
-// In the order that the record has for their slots. Until the commit their ranks are those of
-// before.
-void Gang::deal_ranks() {
-  std::map<int, int> keys;  // by slot
-  for (const api::EligiblePod& pod : ctx_.record->spec.pods) keys[pod.slot] = api::rank_key(pod);
-  const auto key = [&](PeerId peer) {
-    const int slot = roster_.joiners.at(peer).join.slot;
-    const auto found = keys.find(slot);
-    return std::pair{found != keys.end() ? found->second : slot, slot};
-  };
-  std::ranges::sort(roster_.members, {}, key);
 }
 
 // Those whose places are no more, when the others hold what they hold and are enough, and those who

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "common/api/contract.h"
 
@@ -81,6 +82,18 @@ bool Roster::are_members_ready() const {
 
 bool Roster::is_slow(const Joiner& joiner) const {
   return is_unready(joiner) && ctx_.now.steady >= joiner.parked_at + ctx_.timings.ready_wait;
+}
+
+// ---- their order
+
+void Roster::deal_ranks() {
+  std::map<int, int> keys;  // by slot
+  for (const api::EligiblePod& pod : ctx_.record->spec.pods) keys[pod.slot] = api::rank_key(pod);
+  std::ranges::sort(members, {}, [&](PeerId peer) {
+    const int slot = joiners.at(peer).join.slot;
+    const auto found = keys.find(slot);
+    return std::pair{found != keys.end() ? found->second : slot, slot};
+  });
 }
 
 // ---- the end

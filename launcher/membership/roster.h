@@ -42,6 +42,9 @@ class Roster {
   bool may_lead(const Joiner& joiner) const;
 
   // ---- of all
+  // In the order that the record has for their slots. Until the commit their ranks are those of
+  // before.
+  void deal_ranks();
   bool are_members_ready() const;
   bool has_finished() const;
   bool has_trained_to_end() const;

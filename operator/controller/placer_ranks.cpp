@@ -2,25 +2,22 @@
 // than they did when their ranks were dealt.
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "operator/controller/placer.h"
 
 namespace pawl::controller {
 namespace {
 
-using Pods = std::map<std::string, const api::PodView*>;  // by name
-
 bool is_in_gang(const core::Observed& seen, const api::EligiblePod& place) {
   return place.slot < seen.group->spec.target_members;
 }
 
-// There is a pod that the record is yet to tell the others of, and it was not placed with them.
-bool is_another_one_due(const core::Observed& seen, const Pods& pods) {
+// The record is yet to tell the others of a pod that was not placed with them.
+bool is_another_one_due(const core::Observed& seen) {
   const int workers = api::workers_of(seen.job->status.placement);
   return std::ranges::any_of(seen.group->spec.pods, [&](const api::EligiblePod& place) {
     const bool is_later = place.n > 0 || place.slot >= workers;
-    return is_later && place.uid.empty() && is_in_gang(seen, place) && pods.contains(place.name);
+    return is_later && place.uid.empty() && is_in_gang(seen, place);
   });
 }
 
@@ -30,9 +27,9 @@ bool is_another_one_due(const core::Observed& seen, const Pods& pods) {
 std::vector<int> Placer::rank_order(const core::Observed& seen) {
   const api::PlacementStatus& placement = seen.job->status.placement;
   if (seen.group == nullptr || placement.attempt != seen.group->spec.attempt) return {};
-  Pods pods;
+  if (!is_another_one_due(seen)) return {};
+  std::map<std::string, const api::PodView*> pods;  // by name
   for (const api::PodView* pod : seen.pods) pods.emplace(pod->meta.name, pod);
-  if (!is_another_one_due(seen, pods)) return {};
   const placement::Topology& topology = ledger_.topology();
   std::vector<int> slots, hosts;
   for (const api::EligiblePod& place : seen.group->spec.pods) {

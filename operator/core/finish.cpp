@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 
 #include "common/base/check.h"
 #include "common/base/mutant.h"
@@ -97,7 +98,9 @@ bool is_left_to_stop(Pass& pass, const Condition& decided) {
 // Whose slot has the first rank, where no generation is on record.
 int first_slot(const Pass& pass) {
   if (pass.current_group == nullptr) return 0;
-  const auto& places = pass.current_group->spec.pods;
+  auto places = pass.current_group->spec.pods | std::views::filter([&](const EligiblePod& place) {
+                  return place.slot < pass.size();
+                });
   const auto first = std::ranges::min_element(places, {}, rank_key);
   return first == places.end() ? 0 : first->slot;
 }

@@ -32,6 +32,20 @@ TEST_CASE("logs: a rank is found through the gang's record, not by its slot", "[
   CHECK(choose_logs(fixture.snapshot(), {})->sources[0].container == "worker");
 }
 
+TEST_CASE("logs: a spare that waits has a rank that is no member's", "[cli][I50][I51]") {
+  SnapshotFixture fixture;
+  fixture.add_workers(3);
+  fixture.form_gang({2, 0, 1});
+  auto& members = fixture.group->status.members;
+  std::erase_if(members, [](const api::Member& member) { return member.rank == 2; });
+  for (api::Member& member : members) member.rank = 1 - member.rank;
+  CHECK(pods_of(choose_logs(fixture.snapshot(), {})) == "gpt-2-2-0 ");
+  CHECK(choose_logs(fixture.snapshot(), {})->notice.empty());
+  CHECK(pods_of(choose_logs(fixture.snapshot(), {.has_all_ranks = true})) ==
+        "[0] gpt-2-2-0 [1] gpt-2-1-0 [2] gpt-2-0-0 ");
+  CHECK_FALSE(choose_logs(fixture.snapshot(), {.rank = 2})->notice.empty());
+}
+
 TEST_CASE("logs: before the gang has formed the slot stands for the rank, and the reader is told",
           "[cli]") {
   SnapshotFixture fixture;

@@ -53,37 +53,6 @@ TEST_CASE("replace: a lost launcher's place is another's, who is fed from memory
   CHECK_FALSE(world.node(0).exit_code.has_value());
 }
 
-TEST_CASE("replace: with another pod, ranks go in the order that the record has for them",
-          "[launcher][I51]") {
-  GangWorld world = GangWorld::training();
-  world.kill_launcher(0);  // it leads, too
-  world.pass(3s);
-  world.park_asked(10, 1);
-  world.edit_spec([](api::WorkerGroupSpec& spec) {
-    spec.pods[0].rank_order = 1;
-    spec.pods[1].rank_order = 2;
-    spec.pods[2].rank_order = 0;
-  });
-  const std::size_t other = world.replace_pod(0);
-  world.pass(1500ms);
-  world.park_asked(10, 1);
-  world.pass(1s);
-  REQUIRE(world.status().generation == 2);
-  CHECK(world.members() == std::vector<std::string>{"uid-2", "uid-3", "uid-1"});
-  world.come_up(other);
-  CHECK(world.welcome(2).rank == 0);
-  CHECK(world.welcome(other).rank == 1);
-  CHECK(world.welcome(1).rank == 2);
-  CHECK(world.welcome(other).source_rank != 1);  // it holds nothing itself
-
-  world.report(12);  // another order alone changes nothing
-  world.edit_spec([](api::WorkerGroupSpec& spec) {
-    for (api::EligiblePod& pod : spec.pods) pod.rank_order = pod.slot;
-  });
-  world.pass(1min);
-  CHECK(world.status().generation == 2);
-}
-
 TEST_CASE("replace: nobody waits less for a place because it takes long to fill", "[launcher]") {
   GangWorld world = GangWorld::training(2);
   world.kill_launcher(1);

@@ -148,30 +148,6 @@ TEST_CASE("membership: with Rank0 the job is finished when the member of rank 0 
   CHECK(first.status().failures.empty());
 }
 
-TEST_CASE("membership: whose rank is 0 is settled by the last commit, not by the next",
-          "[launcher][A3][I51]") {
-  GangWorld world = GangWorld::training();
-  world.edit_spec([](api::WorkerGroupSpec& spec) {
-    spec.is_rank0_enough = true;
-    spec.pods[0].rank_order = 2;
-    spec.pods[2].rank_order = 0;
-  });
-  world.kill_launcher(1);
-  world.pass(500ms);
-  REQUIRE(world.told<channel::Park>(0) != nullptr);
-  SECTION("it is through") {
-    world.exit_process(0, 0);
-    world.pass(200ms);
-    CHECK(world.status().is_finished);
-  }
-  SECTION("another one is") {
-    world.exit_process(2, 0);
-    world.pass(200ms);
-    CHECK_FALSE(world.status().is_finished);
-  }
-  CHECK(world.status().generation == 1);
-}
-
 TEST_CASE("membership: a finished member does not wait for ever for the leader", "[launcher]") {
   GangWorld world({.launchers = 2});
   world.run_to_training();
