@@ -55,7 +55,8 @@ constexpr char kUsage[] =
     "  --provisioning-class CLASS  of the ProvisioningRequests (autoscaling.x-k8s.io/v1) by which "
     "an\n"
     "                          autoscaler is asked for nodes for gangs that wait for room\n"
-    "                          (with --placement);\n"
+    "                          (with --placement); \"pods\": it is asked by their pods, made "
+    "without nodes;\n"
     "                          default: none is asked\n"
     "  --metadata URL          of the cloud's metadata service, which launchers ask for notices;\n"
     "                          default: they ask nobody\n"
@@ -63,6 +64,7 @@ constexpr char kUsage[] =
     "  --log-level LEVEL       debug, info, warning or error; default info\n";
 
 constexpr char kProgramVersion[] = "0.1.0";
+constexpr char kByPods[] = "pods";  // in place of a class
 
 struct Flags {
   std::string kubeconfig, ns, launcher_image, worker_image, pull_policy, lease, signals, spot;
@@ -199,6 +201,13 @@ Result<admission::Patience> patience_of(const std::string& text) {
   return patience;
 }
 
+std::vector<api::LevelLabel> labels_of(const placement::Levels& levels) {
+  std::vector<api::LevelLabel> labels;
+  for (const std::string& label : levels.labels())
+    labels.push_back({levels.name_at(static_cast<int>(labels.size()) + 1), label});
+  return labels;
+}
+
 Result<std::optional<placement::Levels>> placement_levels(const std::string& text) {
   if (text.empty()) return std::optional<placement::Levels>{};
   auto levels = placement::Levels::parse(text);
@@ -261,6 +270,7 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.ns = flags.ns;
   options.lease = lease;
   options.signals = table;
+  if (levels) options.children.levels = labels_of(*levels);
   options.placement = std::move(levels);
   options.patience = patience;
   options.flavors = std::move(flavors);
@@ -271,7 +281,8 @@ Result<int> run(const Flags& flags, const Clock& clock, Log& log) {
   options.children.pull_policy = flags.pull_policy;
   options.children.metadata = flags.metadata;
   options.children.spot = std::move(spot);
-  options.children.provisioning_class = flags.provisioning_class;
+  options.asks_by_pods = flags.provisioning_class == kByPods;
+  if (!options.asks_by_pods) options.children.provisioning_class = flags.provisioning_class;
   controller::Operator running(*transport, clock, Random{os::entropy()}, log, options);
   PAWL_TRY(server, http::Server::start(health, [&](http::Request request, http::Reply reply) {
              reply.respond(answer(running, request.target.substr(0, request.target.find('?'))));

@@ -12,6 +12,11 @@
 
 namespace pawl::api {
 
+// A level of the tree of domains: as jobs name it, and the key of the nodes' label.
+struct LevelLabel {
+  std::string name, label;
+};
+
 struct ChildOptions {
   std::string launcher_image;       // injected by an init container; empty: the worker image has
                                     // pawl-launch in PATH
@@ -21,6 +26,7 @@ struct ChildOptions {
   // `pawl run`: no service account token volumes, no injection; command starts `launcher_path --
   // …`.
   bool is_local = false;
+  std::vector<LevelLabel> levels = {};  // coarse to fine; of pods that nobody has placed
   SpotTable spot = {};  // how spot nodes are known; empty: spec.capacity asks for nothing
   // Of the pod's creation: nodes whose quarantine is over by then are not avoided any more, nor is
   // spot after a fall-back.

@@ -20,6 +20,10 @@ inline constexpr char kLabelAttempt[] = "pawl.dev/attempt";
 inline constexpr char kLabelSlot[] = "pawl.dev/slot";  // index of the worker in the gang
 inline constexpr char kLabelIncarnation[] = "pawl.dev/incarnation";  // n of the slot
 
+// The finest level of the tree of domains, a machine: as jobs name it, and its label.
+inline constexpr char kHostLevel[] = "host";
+inline constexpr char kLabelHostname[] = "kubernetes.io/hostname";
+
 // Kueue's labels and annotations: those of the job go to its pods.
 inline constexpr char kKueuePrefix[] = "kueue.x-k8s.io/";
 

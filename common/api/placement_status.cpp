@@ -10,6 +10,10 @@ int workers_of(const PlacementStatus& placement) {
   return sum;
 }
 
+bool is_anywhere(const PlacementStatus& placement) {
+  return std::ranges::find(placement.nodes, kAnyNode, &PlacedNode::name) != placement.nodes.end();
+}
+
 namespace {
 
 const PlacedPod* find_later(const PlacementStatus& placement, int slot, int n) {

@@ -18,6 +18,10 @@ struct PlacedNode {
 // The node of a pod without which the gang goes on, and waits for none after it.
 inline constexpr char kGivenUp[] = "";
 
+// The node of pods that are made without one, so that an autoscaler adds some: the scheduler
+// decides when there are any.
+inline constexpr char kAnyNode[] = "*";
+
 // Of a pod that comes into a gang that has begun: in place of another one, or as it grows.
 struct PlacedPod {
   int slot = 0, n = 0;
@@ -36,7 +40,9 @@ struct PlacementStatus {
 };
 
 int workers_of(const PlacementStatus& placement);  // that the attempt begins with
-// Of this pod; "": nobody has decided, the scheduler does.
+// The attempt begins on nodes that nobody has decided on.
+bool is_anywhere(const PlacementStatus& placement);
+// Of this pod; "": nobody has decided, the scheduler does; kAnyNode: it was decided that it does.
 std::string node_of(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
 bool is_given_up(const PlacementStatus& placement, std::int64_t attempt, int slot, int n);
 // … so that another job gets its room.

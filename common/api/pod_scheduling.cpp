@@ -142,10 +142,38 @@ void place_by_capacity(const TrainingJob& job, int slot, const ChildOptions& opt
 
 void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot, int n, json& pod_spec) {
   const std::string node = node_of(job.status.placement, attempt, slot, n);
-  if (node.empty()) return;
+  if (node.empty() || node == kAnyNode) return;
   const json is_node = {
       {"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({node})}};
   require(json::array({is_node}), kFields, pod_spec);
+}
+
+// The scheduler lets in the first of them, which has no other to be beside.
+void place_near_others(const TrainingJob& job, std::int64_t attempt,
+                       const std::vector<LevelLabel>& levels, json& pod_spec) {
+  constexpr int kWeight = 50;
+  const std::string required = required_level(job.spec.scheduling);
+  const auto beside = [&](const std::string& label) -> json {
+    return {{"topologyKey", label},
+            {"labelSelector",
+             {{"matchLabels",
+               {{kLabelJobUid, job.meta.uid}, {kLabelAttempt, std::to_string(attempt)}}}}}};
+  };
+  const auto affinity = [&]() -> json& {
+    return object_at(object_at(pod_spec, "affinity"), "podAffinity");
+  };
+  const auto require_beside = [&](const std::string& label) {
+    list_at(affinity(), "requiredDuringSchedulingIgnoredDuringExecution").push_back(beside(label));
+  };
+  if (required == kHostLevel || required == kLabelHostname) require_beside(kLabelHostname);
+  for (const LevelLabel& level : levels) {
+    if (required == level.name || required == level.label) {
+      require_beside(level.label);
+    } else {
+      list_at(affinity(), "preferredDuringSchedulingIgnoredDuringExecution")
+          .push_back({{"weight", kWeight}, {"podAffinityTerm", beside(level.label)}});
+    }
+  }
 }
 
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, json& metadata) {

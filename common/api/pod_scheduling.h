@@ -3,8 +3,10 @@
 // group. Used by worker_pod.cpp; the two questions also by operator/core. Pure.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <vector>
 
 #include "common/api/children.h"
 #include "common/api/types.h"
@@ -30,9 +32,13 @@ bool may_be_on_spot(const TrainingJob& job, int slot);
 void place_by_capacity(const TrainingJob& job, int slot, const ChildOptions& options,
                        nlohmann::json& pod_spec);
 // Required beside the user's own terms: the node that was decided on for this pod. Nothing where
-// none was.
+// none was, or any will do.
 void place_on_node(const TrainingJob& job, std::int64_t attempt, int slot, int n,
                    nlohmann::json& pod_spec);
+// Of a pod that is to be anywhere (kAnyNode): beside the others of its attempt within the level
+// that the job requires, and at all others of `levels` if there is room.
+void place_near_others(const TrainingJob& job, std::int64_t attempt,
+                       const std::vector<LevelLabel>& levels, nlohmann::json& pod_spec);
 // The job's kueue.x-k8s.io/* labels, and the group of the attempt where one of them names a queue.
 // Kueue's webhook adds its scheduling gate by itself.
 void mark_for_kueue(const TrainingJob& job, std::int64_t attempt, nlohmann::json& metadata);

@@ -354,6 +354,8 @@ Result<json> worker_pod_of(const TrainingJob& job, std::int64_t attempt, int slo
   avoid_excluded_nodes(job, options.now, spec);
   place_by_capacity(job, slot, options, spec);
   place_on_node(job, attempt, slot, n, spec);
+  if (node_of(job.status.placement, attempt, slot, n) == kAnyNode)
+    place_near_others(job, attempt, options.levels, spec);
   if (!options.pod_group.empty()) spec["schedulingGroup"] = {{"podGroupName", options.pod_group}};
   if (plan.is_our_image) harden_native(spec, *container);
   if (!options.is_local) add_token_volume(spec, *container);

@@ -69,6 +69,7 @@ enum class Mutant {
   kI35GangTooSmall,        // a gang goes on with fewer members than it has to have
   kI50SparesTrain,         // workers that are to wait are let in
   kI51RanksBySlot,         // ranks are not dealt anew
+  kI52ForEver,             // pods without nodes wait for ever
   kI37VictimBlamed,        // a program whose peer was lost is blamed for its own end
   kI36SignalIgnored,       // workers stay on a machine that is about to go
   kI42SlowStays,           // no rule moves a worker that holds up its gang

@@ -95,3 +95,26 @@ def long_a_gang_gets_the_nodes_that_it_asks_for(namespace):
         kubectl("delete", "tj", "other", "-n", namespace, "--wait")
         until("its request is gone", lambda: not get(KIND, namespace=namespace)["items"] and
               not get("podtemplates", namespace=namespace)["items"], timeout=60)
+
+
+def long_a_gang_asks_by_its_pods(namespace):
+    """What an autoscaler does for pods that are pending is played by more slots on a node."""
+    with upgraded("--set", "placement.enabled=true", "--set", "placement.provisioning.class=pods",
+                  "--set", "placement.levels={rack=e2e.pawl.dev/rack}") as nodes:
+        job = start("asker", namespace, 5, 2, 20)  # ten of eight
+        assert "4 would fit" in waits(job), job.status()
+        pods = until("its pods are made", lambda: len(job.pods()) == 5 and job.pods(), timeout=30)
+        for pod in pods:
+            near = pod["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+            assert [one["podAffinityTerm"]["topologyKey"] for one in near] == ["e2e.pawl.dev/rack"], near
+            assert "nodeAffinity" not in pod["spec"]["affinity"], pod["spec"]["affinity"]
+        message = until("it says what for", lambda: job.status()["reason"] == "WaitingForNodes" and job.status()["message"], timeout=30)
+        assert "Insufficient e2e.pawl.dev/slot" in message, message
+        assert job.status()["placement"]["nodes"] == [{"name": "*", "workers": 5}], job.status()
+        assert job.phase() == "Starting", job.status()
+        assert job.status()["placedBy"].startswith("kube-scheduler: there was no room"), job.status()
+        set_slots(nodes[0], 6)
+        until("it runs", lambda: job.phase() == "Running", timeout=60)
+        assert all(pod["spec"]["nodeName"] in nodes for pod in job.pods())
+        job.wait_for("Complete", timeout=120)
+        assert job.status()["attempt"] == 1, job.status()

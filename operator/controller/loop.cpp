@@ -62,8 +62,7 @@ ControllerLoop::ControllerLoop(kube::Transport& transport, const Clock& clock, R
       is_leading_(!options_.is_standby) {
   contact_at_.fill(clock_.steady_now());
   if (options_.placement)
-    placer_.emplace(*options_.placement, options_.patience, options_.policy.children,
-                    options_.flavors);
+    placer_.emplace(*options_.placement, options_.patience, options_.policy, options_.flavors);
 }
 
 ControllerLoop::~ControllerLoop() { cancel_requests(); }
@@ -160,7 +159,7 @@ void ControllerLoop::receive(Mail& mail) {
   provisioning_.receive(mail, clock_.steady_now());
   policy_.provisioning = provisioning_.outcome();
   if (placer_) placer_->receive(mail);
-  if (placer_) placer_->expect_nodes(provisioning_.is_served());
+  if (placer_) placer_->expect_nodes(policy_.asks_by_pods || provisioning_.is_served());
   for (const JobKey& key : node_requests_.receive(mail)) mark(key);
   for (const Change& change : mail.changes) {
     const auto key = cache_.apply(change);
@@ -333,7 +332,8 @@ core::Plan ControllerLoop::decide(const JobKey& key, const JobEntry& entry, cons
     seating.lacks_quota = last->lacks_quota;
     return core::plan(seen, policy_, now);
   }
-  if (!answer->seating.obstacle.empty() && (answer->ahead < kFrontMax || provisioning_.is_served()))
+  const bool is_asking = policy_.asks_by_pods || provisioning_.is_served();
+  if (!answer->seating.obstacle.empty() && (answer->ahead < kFrontMax || is_asking))
     wake_at(key, clock_.steady_now() + policy_.message_every * (1 + answer->ahead / kFrontMax));
   const core::Seating before = std::exchange(seating, answer->seating);
   seating.is_void = before.is_void;

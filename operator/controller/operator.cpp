@@ -31,6 +31,7 @@ constexpr milliseconds kDrainMax{900}, kReleaseMax{900};
 LoopOptions loop_options(const OperatorOptions& options) {
   LoopOptions loop;
   loop.policy.children = options.children;
+  loop.policy.asks_by_pods = options.asks_by_pods && options.placement.has_value();
   loop.policy.report_seconds = options.report_seconds;
   loop.policy.numbers_every = options.numbers_every;
   loop.is_standby = options.lease.has_value();

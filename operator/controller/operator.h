@@ -31,6 +31,7 @@ struct OperatorOptions {
   admission::Patience patience;
   Flavors flavors;                // of nodes, with quotas of their own
   bool wants_pod_groups = false;  // for what the scheduler places, where the cluster serves them
+  bool asks_by_pods = false;      // an autoscaler, for nodes for who waits
   // Several operators: only the holder of this Lease acts. Without: this one acts, and is alone.
   std::optional<leader::LeaseOptions> lease;
   // Where renewals do not wait behind the requests of a thousand jobs; null: the same transport.

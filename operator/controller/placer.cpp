@@ -9,15 +9,11 @@
 #include "common/base/json.h"
 #include "operator/controller/placer_gang.h"
 #include "operator/controller/queue_limits.h"
+#include "operator/core/node_steps.h"
 #include "operator/core/pods.h"
 
 namespace pawl::controller {
 namespace {
-
-JobKey key_of(const std::string& id) {
-  const auto slash = id.find('/');
-  return {id.substr(0, slash), id.substr(slash + 1)};
-}
 
 // A lost worker's place, which needs no quota, does not wait for room to grow in.
 std::vector<api::PlacedPod> first_wanted(const std::vector<api::PlacedPod>& wanted,
@@ -51,10 +47,10 @@ bool has_all_but_spares(const api::TrainingJob& job, const core::Plan& plan) {
 
 }  // namespace
 
-Placer::Placer(const placement::Levels& levels, admission::Patience patience,
-               api::ChildOptions children, Flavors flavors)
+Placer::Placer(const placement::Levels& levels, admission::Patience patience, core::Policy policy,
+               Flavors flavors)
     : levels_(levels),
-      children_(std::move(children)),
+      policy_(std::move(policy)),
       flavors_(std::move(flavors)),
       ledger_(levels.labels()),
       line_(patience) {}
@@ -102,7 +98,7 @@ void Placer::receive(Mail& mail) {
 
 void Placer::learn(const api::TrainingJob& job, Held& held) const {
   if (held.generation == job.meta.generation) return;
-  const auto pod = api::worker_pod_of(job, job.status.attempt, 0, 0, children_);
+  const auto pod = api::worker_pod_of(job, job.status.attempt, 0, 0, policy_.children);
   held.requests = pod ? placement::requests_of(*pod) : placement::Resources{};
   held.flavor = pod ? flavor_of(flavors_, placement::Demands::of(member_of(*pod, "spec"))) : "";
   held.priority = pod ? priority_of(job, *pod).value_or(0) : 0;
@@ -131,6 +127,7 @@ std::optional<TimePoint> Placer::hold(const JobKey& key, const core::Observed& s
     return std::nullopt;  // in no view yet
   ledger_.expect_end(id_of(key), end_after(*seen.job, seen.job->status.start_time));
   Held& held = held_[key];
+  note_anywhere(key, core::waits_anywhere(seen));
   const std::vector<core::HeldSeat> seats = core::held_seats(seen);
   if (!seats.empty()) learn(*seen.job, held);
   promise(key, seats, held);
@@ -149,6 +146,7 @@ void Placer::let_go(const JobKey& key) {
 
 void Placer::release(const JobKey& key, int pods, bool is_ending) {
   ledger_.expect_end(id_of(key), std::nullopt);
+  note_anywhere(key, false);
   leave(key);
   let_go(key);
   Held& held = held_[key];  // charged it may be for what is in no view yet
@@ -171,6 +169,7 @@ bool Placer::is_void(const JobKey& key, const core::Observed& seen, TimePoint no
   const placement::Demands wanted = placement::Demands::of(member_of(*pod, "spec"));
   const placement::Resources each = placement::requests_of(*pod);
   return std::ranges::any_of(placement.nodes, [&](const api::PlacedNode& node) {
+    if (node.name == api::kAnyNode) return !policy_.asks_by_pods;
     const placement::Host* host = ledger_.find(node.name);
     return host == nullptr || !wanted.allow(*host) || ledger_.is_overbooked(node.name, each);
   });
@@ -198,7 +197,8 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
            .wanted = first_wanted(plan.seats_wanted, charged),
            .is_elastic = plan.members_least < job.spec.replicas || has_all_but_spares(job, plan),
            .refusal = std::move(asked.refusal),
-           .lacks_nodes_since = asked.lacks_nodes_since};
+           .lacks_nodes_since = asked.lacks_nodes_since,
+           .asks_by_pods_after = core::asks_by_pods_after(job.status, policy_)};
   charge(key, seen, held_[key], now);
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   const bool is_refused = seen.refusal && !core::is_of_node_request(*seen.refusal);
@@ -259,6 +259,7 @@ void Placer::leave(const JobKey& key) {
   line_.leave(id_of(key));
   preemptor_.want();
   if (offered.empty()) return;
+  note_anywhere(key, false);
   Held& held = held_[key];
   for (const std::string& pod : offered) {
     ledger_.withdraw(pod);
@@ -306,6 +307,16 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
     for (int i = 0; i < share.units; ++i, ++next) next->node = ledger_.topology().host(share.host);
   }
   if (gang.run_max) ledger_.expect_end(gang.id, now + *gang.run_max);
+  offer(gang, pods);
+  if (!asked.wanted.empty()) return;
+  note_booked(gang, units, now);
+  asked.answer->seating.offer = status_of(placed, asked.attempt);
+}
+
+// Promised until they are bound, where they have nodes.
+void Placer::offer(const admission::Gang& gang, const std::vector<api::PlacedPod>& pods) {
+  const JobKey key = key_of(gang.id);
+  Asked& asked = asked_.at(key);
   Held& held = held_[key];
   held.queue = gang.queue;
   held.requests = gang.shape.requests;
@@ -315,18 +326,15 @@ void Placer::book(const admission::Gang& gang, const placement::Placement& place
   for (const api::PlacedPod& pod : pods) {
     const std::string name =
         ledger_key(key, api::pod_name(key.name, asked.attempt, pod.slot, pod.n));
-    ledger_.promise(name, {.host = pod.node, .requests = held.requests, .owner = gang.id});
-    held.pods.push_back(name);
+    if (pod.node != api::kAnyNode) {
+      ledger_.promise(name, {.host = pod.node, .requests = held.requests, .owner = gang.id});
+      held.pods.push_back(name);
+    }
     asked.offered.push_back(name);
   }
   asked.answer = Answer{};
+  if (!asked.wanted.empty()) asked.answer->seating.later = pods;
   preemptor_.want();  // who was asked before it may have something else by now
-  if (asked.wanted.empty()) {
-    note_booked(gang, units, now);
-    asked.answer->seating.offer = status_of(placed, asked.attempt);
-  } else {
-    asked.answer->seating.later = std::move(pods);
-  }
 }
 
 api::PlacementStatus Placer::status_of(const placement::Placement& placed, std::int64_t attempt) {
@@ -342,11 +350,19 @@ void Placer::give_room(TimePoint now, std::vector<JobKey>& keys) {
   const auto verdicts =
       line_.round({ledger_, quotas_}, std::exchange(is_freed_, false), now,
                   [&](const auto& gang, const auto& placed) { book(gang, placed, now); });
+  bool has_taken_quota = false;
   for (const admission::Verdict& verdict : verdicts) {
     const JobKey key = key_of(verdict.id);
     keys.push_back(key);
+    if (verdict.placement) continue;
     Asked& asked = asked_.at(key);
-    if (!verdict.placement) asked.answer = refusal(verdict, asked, now);
+    const admission::Gang& gang = *line_.find(verdict.id);
+    asked.answer = refusal(verdict, asked, now);
+    // What is kept of quotas is known of the state before: one more at a time.
+    const bool needs_quota = !gang.queue.empty();
+    if ((needs_quota && has_taken_quota) || !may_be_anywhere(gang, asked, now)) continue;
+    has_taken_quota = has_taken_quota || needs_quota;
+    book_anywhere(admission::Gang(gang), now);  // the line drops it
   }
 }
 

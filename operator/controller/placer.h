@@ -32,7 +32,7 @@ class Placer {
  public:
   using Answer = SeatingAnswer;
 
-  Placer(const placement::Levels& levels, admission::Patience patience, api::ChildOptions children,
+  Placer(const placement::Levels& levels, admission::Patience patience, core::Policy policy,
          Flavors flavors = {});
 
   void receive(Mail& mail);
@@ -101,6 +101,10 @@ class Placer {
   void book(const admission::Gang& gang, const placement::Placement& placed, TimePoint now);
   std::string shortage_text(const admission::Gang& gang, const admission::Verdict& verdict) const;
   Answer refusal(const admission::Verdict& verdict, Asked& asked, TimePoint now);
+  bool may_be_anywhere(const admission::Gang& gang, const Asked& refused, TimePoint now);
+  void book_anywhere(const admission::Gang& gang, TimePoint now);
+  void note_anywhere(const JobKey& key, bool is_anywhere);
+  void offer(const admission::Gang& gang, const std::vector<api::PlacedPod>& pods);
   bool lacks_nodes(const admission::Gang& gang, const admission::Verdict& verdict) const;
   std::string hopeless_text(const admission::Gang& gang, int least);
   bool is_hopeless(const JobKey& key, const admission::Gang& gang, int least);
@@ -114,7 +118,7 @@ class Placer {
   api::PlacementStatus status_of(const placement::Placement& placed, std::int64_t attempt);
 
   const placement::Levels levels_;
-  const api::ChildOptions children_;
+  const core::Policy policy_;
   const Flavors flavors_;
   placement::Ledger ledger_;
   admission::Quotas quotas_;
@@ -122,6 +126,7 @@ class Placer {
   Preemptor preemptor_;
   std::map<JobKey, Held> held_;
   std::map<JobKey, Asked> asked_;
+  std::set<JobKey> anywhere_;     // they wait for nodes that nobody has decided on
   std::vector<JobKey> answered_;  // outside of decide()
   std::map<std::string, PriorityClass> classes_;
   std::map<std::string, api::TrainingQueue> queues_;

@@ -2,6 +2,7 @@
 // values; owner thread of the controller only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -45,6 +46,7 @@ struct AskedRoom {  // of which job, while it is in line or has an answer
   std::optional<core::Seating> refusal = std::nullopt;        // the answer that it took last
   std::vector<std::string> offered = {};                      // pods that the answer has nodes for
   std::optional<TimePoint> lacks_nodes_since = std::nullopt;  // as it was told
+  std::chrono::seconds asks_by_pods_after{0};                 // from then
 };
 
 // That will never be held by the nodes as they are: it asks again when they could hold another

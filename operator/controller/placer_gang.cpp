@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/api/children.h"
+#include "common/api/contract.h"
 #include "common/api/pod_scheduling.h"
 #include "common/base/json.h"
 #include "operator/controller/placer.h"
@@ -28,11 +29,11 @@ std::optional<std::chrono::seconds> run_max(const api::TrainingJob& job, TimePoi
 
 // What the scheduler refuses again and again has a reason that is not seen here; and who did not
 // begin on the nodes that it had may not do so on those of others.
-bool is_refused(const api::TrainingJob& job) {
-  if (core::gave_up_start(job.status)) return true;
+bool is_refused(const api::TrainingJob& job, int moves_max) {
+  if (core::gave_up_start(job.status) && !core::lacked_nodes(job.status)) return true;
   const auto& moves = job.status.restarts.by_cause;
   const auto found = moves.find(core::cause::kUnschedulable);
-  return found != moves.end() && found->second >= core::Policy{}.moves_max;
+  return found != moves.end() && found->second >= moves_max;
 }
 
 // Of a gang that has begun; nothing: it only grows.
@@ -53,7 +54,7 @@ std::optional<TimePoint> end_after(const api::TrainingJob& job, std::optional<Ti
 
 // As if it had no nodes yet: it may have had some.
 Result<json> Placer::pod_of(const api::TrainingJob& job, TimePoint now) const {
-  api::ChildOptions children = children_;
+  api::ChildOptions children = policy_.children;
   children.now = now;
   api::TrainingJob unplaced = job;
   unplaced.status.placement = {};
@@ -87,7 +88,7 @@ Result<int> Placer::required_depth(const api::TrainingJob& job) const {
   const std::string level = api::required_level(job.spec.scheduling);
   if (level.empty()) return 0;
   if (const auto depth = levels_.depth_of(level)) return *depth;
-  std::string known = placement::kHostLevel;
+  std::string known = api::kHostLevel;
   for (int depth = levels_.host_depth() - 1; depth > 0; --depth)
     known += ", " + levels_.name_at(depth);
   return fail(Code::kInvalid, "spec.scheduling.topology: this cluster has no level \"" + level +
@@ -109,7 +110,7 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
       .is_underway = is_underway,
       .priority = priority.value_or(0),
       .preempts = preempts(job, pod),
-      .is_refused = is_refused(job),
+      .is_refused = is_refused(job, policy_.moves_max),
       .since = job.meta.creation_time.value_or(TimePoint{}),
       .waits_since = is_underway ? lacking_since(job) : job.status.attempt_time.value_or(now),
       .run_max = run_max(job, now),

@@ -10,6 +10,15 @@
 
 namespace pawl::controller {
 
+// For so many gangs an autoscaler is asked at one time.
+inline constexpr int kAskersMax = 16;
+
+// Of a gang, from its id.
+inline JobKey key_of(const std::string& id) {
+  const auto slash = id.find('/');
+  return {id.substr(0, slash), id.substr(slash + 1)};
+}
+
 // Of one of the job's pods.
 inline std::string ledger_key(const JobKey& key, const std::string& pod) {
   return key.ns + "/" + pod;

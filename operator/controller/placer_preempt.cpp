@@ -66,8 +66,7 @@ void Placer::note_occupant(const JobKey& key, const core::Observed& seen, const 
                     .saved_at = *status.start_time,
                     .is_leaving = is_on_its_way_out(seen),
                     .is_preempted = core::is_true(job.status, api::condition::kPreempted)};
-  const core::Policy policy{.children = children_};
-  core::SpareSeats spare = core::spare_seats(seen, policy, now);
+  core::SpareSeats spare = core::spare_seats(seen, policy_, now);
   for (const core::HeldSeat& seat : spare.pods)
     occupant.spare.push_back({ledger_key(key, seat.pod), seat.node});
   if (!occupant.spare.empty()) occupant.each = charged_each(held);

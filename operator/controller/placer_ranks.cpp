@@ -4,6 +4,7 @@
 #include <map>
 
 #include "operator/controller/placer.h"
+#include "operator/core/node_steps.h"
 
 namespace pawl::controller {
 namespace {
@@ -21,13 +22,18 @@ bool is_another_one_due(const core::Observed& seen) {
   });
 }
 
+// Its first pods were made without nodes: they have theirs by now, and no ranks were dealt yet.
+bool are_all_bound(const core::Observed& seen) {
+  return std::ranges::none_of(seen.pods, [](const auto* pod) { return pod->node.empty(); });
+}
+
 }  // namespace
 
 // Nodes that are not in the tree, or not any more, have no place in it.
 std::vector<int> Placer::rank_order(const core::Observed& seen) {
   const api::PlacementStatus& placement = seen.job->status.placement;
   if (seen.group == nullptr || placement.attempt != seen.group->spec.attempt) return {};
-  if (!is_another_one_due(seen)) return {};
+  if (core::waits_anywhere(seen) ? !are_all_bound(seen) : !is_another_one_due(seen)) return {};
   std::map<std::string, const api::PodView*> pods;  // by name
   for (const api::PodView* pod : seen.pods) pods.emplace(pod->meta.name, pod);
   const placement::Topology& topology = ledger_.topology();

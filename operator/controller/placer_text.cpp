@@ -103,9 +103,9 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
 // Whoever waits far back in line asks when its time comes: an autoscaler is not to add nodes for
 // all at once.
 bool Placer::lacks_nodes(const admission::Gang& gang, const admission::Verdict& verdict) const {
-  constexpr int kAskersMax = 16;
   const bool waits_for_others = verdict.shortage || verdict.is_behind || verdict.is_passed_over;
-  return !waits_for_others && !gang.is_underway && !gang.is_growth && verdict.ahead < kAskersMax &&
+  const bool is_member = gang.is_underway && !policy_.asks_by_pods;
+  return !waits_for_others && !is_member && !gang.is_growth && verdict.ahead < kAskersMax &&
          preemptor_.leaving_for(gang.id) == 0;
 }
 

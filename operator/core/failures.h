@@ -87,6 +87,8 @@ inline constexpr const char* kHang = api::kCauseHang;
 inline constexpr char kUnschedulable[] = "Unschedulable";
 // The gang did not form in the time that it had for that.
 inline constexpr char kStartTimeout[] = "StartTimeout";
+// Nodes that an autoscaler was to add did not come in time.
+inline constexpr char kNodesTimeout[] = "NodesTimeout";
 // spec.replicas changed, or what a pod that is missing would be made from.
 inline constexpr char kResized[] = "Resized";
 inline constexpr char kRecordLost[] =

@@ -13,7 +13,8 @@ namespace {
 using namespace api;
 
 constexpr char kImagePull[] = "ImagePullBackOff";
-constexpr char kGated[] = "SchedulingGated";  // the cluster's word; a queue is no fault
+constexpr char kWaitingForNodes[] = "WaitingForNodes";  // that an autoscaler adds
+constexpr char kGated[] = "SchedulingGated";            // the cluster's word; a queue is no fault
 
 }  // namespace
 
@@ -135,8 +136,9 @@ void fill_uids(Pass& pass, const WorkerGroupSpec& spec, bool is_refused) {
     slot.uid = pod->meta.uid;
     has_new = true;
   }
+  const bool lies_anew = pass.report == nullptr && is_anywhere(pass.job.status.placement);
+  if (has_new || lies_anew) deal_ranks(pass, filled);
   if (filled == spec || pass.group == nullptr) return;
-  if (has_new) deal_ranks(pass, filled);
   pass.is_status_due = has_new;
   change_group(pass, std::move(filled));
 }
@@ -168,7 +170,8 @@ void say_waiting(Pass& pass) {
   const bool was_blocked =
       running != nullptr && running->reason != "Starting" && running->reason != "Restarting";
   if (waiting.is_blocked && !is_told) {
-    pass.emit(waiting.reason != kGated, waiting.reason, waiting.message);
+    const bool is_usual = waiting.reason == kGated || waiting.reason == kWaitingForNodes;
+    pass.emit(!is_usual, waiting.reason, waiting.message);
   }
   if (!waiting.is_blocked && !was_blocked) return;
   set_condition(pass, condition::kRunning, "False", waiting.reason, waiting.message);
@@ -298,8 +301,11 @@ Waiting waiting_for(const Pass& pass) {
     if (pod.waiting_reason.empty() && !is_unschedulable) continue;
     if (++waiting > 1) continue;
     out.is_blocked = true;
+    const auto& [attempt, slot, n] = worker.identity;
+    const bool is_anywhere = node_of(pass.job.status.placement, attempt, slot, n) == kAnyNode;
     out.reason = !pod.waiting_reason.empty() ? pod.waiting_reason
                  : pod.is_gated              ? kGated
+                 : is_anywhere               ? kWaitingForNodes
                                              : "Unschedulable";
     // The kubelet says them in turn, as long as an image cannot be pulled.
     if (out.reason == "ErrImagePull") out.reason = kImagePull;

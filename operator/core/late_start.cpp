@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "common/base/mutant.h"
 #include "operator/core/conditions.h"
 #include "operator/core/node_steps.h"
 #include "operator/core/shortage.h"
@@ -16,16 +17,65 @@ using namespace api;
 
 // More of them have something in common that is no fault of a machine.
 constexpr std::size_t kLateNodesMax = 4;
+constexpr char kOwnLimit[] = " (scheduling.startTimeoutSeconds)";
 
-// When the first of its pods was bound: before that it holds nothing. That is written in the pod,
-// so that no crash gives it more time.
-std::optional<TimePoint> bound_at(const Pass& pass) {
-  std::optional<TimePoint> first;
+bool begins_anywhere(const Pass& pass) {
+  const PlacementStatus& placement = pass.job.status.placement;
+  return placement.attempt == pass.job.status.attempt && is_anywhere(placement);
+}
+
+using Times = std::vector<TimePoint>;
+
+// When its pods were bound: before that they hold nothing. That is written in the pod, so that no
+// crash gives it more time.
+Times bound_times(const Pass& pass) {
+  Times times;
   for (const Worker& worker : pass.pods.current) {
-    const auto& time = worker.pod->bound_time;
-    if (time && (!first || *time < *first)) first = time;
+    if (const auto& time = worker.pod->bound_time) times.push_back(*time);
   }
-  return first;
+  return times;
+}
+
+Times creation_times(const Pass& pass) {
+  Times times;
+  for (const Worker& worker : pass.pods.current) {
+    if (const auto& time = worker.pod->meta.creation_time) times.push_back(*time);
+  }
+  return times;
+}
+
+// By when it is to have formed, or to have all its nodes, and what it has had for that.
+struct Deadline {
+  TimePoint at;
+  std::chrono::seconds limit{0};
+  bool is_for_nodes = false;
+};
+
+// One that may begin with those that are there waits for the others first.
+Deadline deadline(const Pass& pass, TimePoint since, std::chrono::seconds limit) {
+  if (least_members(pass) < pass.job.spec.replicas)
+    limit += std::chrono::seconds{pass.job.spec.elastic->shortage_seconds};
+  return {since + limit, limit};
+}
+
+// For nodes that are to come nobody waits for ever: what has them already holds them meanwhile, and
+// all hold their quota. Its own time begins when it has all.
+std::optional<Deadline> deadline_of(const Pass& pass) {
+  const auto& scheduling = pass.job.spec.scheduling;
+  const auto own = scheduling ? scheduling->start_timeout_seconds : std::nullopt;
+  const auto has_none = [](const Worker& worker) { return worker.pod->node.empty(); };
+  if (begins_anywhere(pass) && std::ranges::any_of(pass.pods.current, has_none)) {
+    const Times times = creation_times(pass);
+    if (times.empty() || is_mutant(Mutant::kI52ForEver)) return std::nullopt;
+    const auto limit = std::max(std::chrono::seconds{own.value_or(0)}, pass.policy.anywhere_max);
+    Deadline found = deadline(pass, std::ranges::min(times), limit);
+    found.is_for_nodes = true;
+    return found;
+  }
+  const Times times = bound_times(pass);
+  if (!own || times.empty()) return std::nullopt;
+  const TimePoint since = begins_anywhere(pass) ? std::ranges::max(times) : std::ranges::min(times);
+  return deadline(pass, since, std::chrono::seconds{*own});
 }
 
 // Whose machines are at fault: most of the others have started.
@@ -48,23 +98,11 @@ std::string obstacle_of(const Pass& pass) {
   return waiting.message + "; " + refusal->action + " was refused: " + refusal->message;
 }
 
-// One that may begin with those that are there waits for the others first.
-std::chrono::seconds limit_of(const Pass& pass) {
-  std::chrono::seconds limit{*pass.job.spec.scheduling->start_timeout_seconds};
-  if (least_members(pass) < pass.job.spec.replicas)
-    limit += std::chrono::seconds{pass.job.spec.elastic->shortage_seconds};
-  return limit;
-}
-
-// Of the machines at fault, where it is they: then it need not wait to be tried elsewhere.
-Failure blame(Pass& pass, const std::string& obstacle) {
-  Failure failure{.cause = cause::kStartTimeout,
-                  .message = obstacle,
-                  .attempt = pass.job.status.attempt,
-                  .time = pass.now};
+// The machines at fault, where it is they: then it need not wait to be tried elsewhere.
+void blame(Pass& pass, Failure& failure) {
   for (const Worker* worker : late_workers(pass)) {
     const PodView& pod = *worker->pod;
-    const std::string& said = pod.waiting_message.empty() ? obstacle : pod.waiting_message;
+    const std::string& said = pod.waiting_message.empty() ? failure.message : pod.waiting_message;
     quarantine_node(pass, Failure{.pod = pod.meta.name,
                                   .node = pod.node,
                                   .cause = cause::kStartTimeout,
@@ -74,40 +112,52 @@ Failure blame(Pass& pass, const std::string& obstacle) {
     failure.pod_uid = pod.meta.uid;
     failure.node = pod.node;
   }
-  return failure;
+}
+
+// What it is told that it has had, and what becomes of it.
+std::string verdict_of(const Deadline& deadline, bool goes_elsewhere) {
+  const std::string limit = std::to_string(deadline.limit.count()) + " s";
+  const std::string next = goes_elsewhere ? "is tried on other nodes"
+                                          : "others may have its nodes until it is tried again";
+  const std::string had = deadline.is_for_nodes ? "the gang waited for its nodes for " + limit
+                                                : "the gang had " + limit + " to start" + kOwnLimit;
+  return had + ", and " + next + "; this restart is free";
 }
 
 }  // namespace
 
-bool gave_up_start(const TrainingJobStatus& status) {
+bool lacked_nodes(const TrainingJobStatus& status) {
   const auto& failure = status.last_failure;
-  return failure && failure->cause == cause::kStartTimeout &&
+  return failure && failure->cause == cause::kNodesTimeout &&
          failure->attempt + 1 == status.attempt;
 }
 
+bool gave_up_start(const TrainingJobStatus& status) {
+  const auto& failure = status.last_failure;
+  const bool is_late =
+      failure && failure->cause == cause::kStartTimeout && failure->attempt + 1 == status.attempt;
+  return is_late || lacked_nodes(status);
+}
+
 bool gives_up_start(Pass& pass) {
-  const auto& scheduling = pass.job.spec.scheduling;
-  if (!scheduling || !scheduling->start_timeout_seconds) return false;
   const bool has_begun = pass.report != nullptr || pass.ready() == pass.gang_size() ||
                          is_true(pass.job.status, condition::kRunning);
-  const auto bound = bound_at(pass);
-  if (has_begun || !bound) return false;
-  const std::chrono::seconds limit = limit_of(pass);
-  if (pass.now_exact < *bound + limit) {
-    pass.wake(*bound + limit);
+  const auto deadline = deadline_of(pass);
+  if (has_begun || !deadline) return false;
+  if (pass.now_exact < deadline->at) {
+    pass.wake(deadline->at);
     return false;
   }
   const std::string obstacle = obstacle_of(pass);
-  pass.next.last_failure = blame(pass, obstacle);
+  Failure failure{.cause = deadline->is_for_nodes ? cause::kNodesTimeout : cause::kStartTimeout,
+                  .message = obstacle,
+                  .attempt = pass.job.status.attempt,
+                  .time = pass.now};
+  if (!deadline->is_for_nodes) blame(pass, failure);
   // The gang may have formed just now.
   if (pass.group != nullptr) pass.confirms = {ConfirmRecord{pass.group->meta.resource_version}};
-  const bool goes_elsewhere = !pass.next.last_failure->node.empty();
-  restart(pass, {cause::kStartTimeout,
-                 obstacle + "; the gang had " + std::to_string(limit.count()) +
-                     " s to start (scheduling.startTimeoutSeconds), and " +
-                     (goes_elsewhere ? "is tried on other nodes"
-                                     : "others may have its nodes until it is tried again") +
-                     "; this restart is free"});
+  pass.next.last_failure = failure;
+  restart(pass, {failure.cause, obstacle + "; " + verdict_of(*deadline, !failure.node.empty())});
   pass.next.placement = {};  // it keeps no quota
   return true;
 }

@@ -45,6 +45,8 @@ int order_of(const api::TrainingJob& job, int slot);  // who claims first: on-de
 bool waits_for_seats(Pass& pass);
 void keep_quota(Pass& pass);                        // for no more workers than the gang is to have
 std::set<int> placed_before(const Observed& seen);  // slots of the attempt before; staff.cpp
+// Its first pods were made, or are to be, without nodes, and no generation has formed. staff.cpp
+bool waits_anywhere(const Observed& seen);
 inline constexpr char kWaitingForRoom[] = "WaitingForRoom", kWaitingForQuota[] = "WaitingForQuota";
 bool is_left_to_scheduler(const Pass& pass);
 bool waits_in_line(const Pass& pass);  // … and nothing of it has run since its start, or resume
@@ -61,6 +63,10 @@ std::string placed_by(const Pass& pass);  // for status.placedBy
 // provision.cpp: nodes that an autoscaler is asked for. What is to be said of that of a gang that
 // waits for room, from a semicolon on; "": nothing.
 std::string ask_for_nodes(Pass& pass, const Seating& seating);
+// … where its pods ask: after how long without room it has them, later each time that no nodes
+// came.
+std::chrono::seconds asks_by_pods_after(const api::TrainingJobStatus& status, const Policy& policy);
+void wake_to_ask(Pass& pass, const Seating& seating);
 void drop_node_requests(Pass& pass);             // that nobody needs any more
 std::string consumed_request(const Pass& pass);  // by the first pods of the attempt; "": none
 // late_start.cpp: true if its nodes are given back, because it did not begin on them in time.

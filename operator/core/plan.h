@@ -26,7 +26,9 @@ struct Policy {
   api::ChildOptions children;
   OptionalApi pod_groups = OptionalApi::kOff;    // for what the scheduler places
   OptionalApi provisioning = OptionalApi::kOff;  // an autoscaler is asked for nodes for who waits
-  std::chrono::seconds provisioning_after{10};   // of waiting
+  bool asks_by_pods = false;  // … by its pods, which are made without nodes (with `levels`)
+  std::chrono::seconds provisioning_after{10};  // of waiting
+  std::chrono::seconds anywhere_max{900};       // for all nodes of such a gang to come
   std::chrono::seconds provisioning_first{60}, provisioning_max{1800};  // until it is asked again
   int report_seconds = 10;                 // WorkerGroup.spec.reportSeconds
   std::chrono::seconds suspend_grace{30};  // for saving, before pods are deleted

@@ -64,6 +64,9 @@ std::string placed_by(const Pass& pass) {
            std::to_string(pass.policy.moves_max) + " times";
   }
   const std::string& why = pass.seen.placed_by;
+  const PlacementStatus& placement = pass.job.status.placement;
+  if (placement.attempt == pass.job.status.attempt && is_anywhere(placement) && !why.empty())
+    return "kube-scheduler: there was no room, and an autoscaler adds nodes for pods without one";
   const bool are_missing = !is_in_it && pass.policy.pod_groups == OptionalApi::kMissing &&
                            is_left_to_scheduler(pass) && may_join_pod_group(pass.job);
   if (are_missing) return why + "; the cluster serves no PodGroups (scheduling.k8s.io/v1beta1)";

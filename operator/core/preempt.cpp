@@ -93,8 +93,8 @@ std::vector<const Worker*> spare_workers(const Pass& pass) {
 HeldSeat seat_of(const Pass& pass, const Worker& worker) {
   const auto& [attempt, slot, n] = worker.identity;
   const std::string& bound = worker.pod->node;
-  return {worker.pod->meta.name,
-          bound.empty() ? node_of(pass.job.status.placement, attempt, slot, n) : bound};
+  const std::string node = node_of(pass.job.status.placement, attempt, slot, n);
+  return {worker.pod->meta.name, bound.empty() && node != kAnyNode ? node : bound};
 }
 
 }  // namespace

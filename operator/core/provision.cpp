@@ -125,6 +125,10 @@ bool is_of_class(const Pass& pass, const NodeRequest& request) {
 std::string sentence_of(Pass& pass, const Seating& seating) {
   const Policy& policy = pass.policy;
   const auto& since = seating.lacks_nodes_since;
+  if (policy.asks_by_pods) {
+    wake_to_ask(pass, seating);
+    return "";
+  }
   if (since && policy.provisioning == OptionalApi::kMissing)
     return "the cluster serves no ProvisioningRequests (autoscaling.x-k8s.io/v1), so that no "
            "autoscaler is asked for nodes";
@@ -157,6 +161,22 @@ bool needs_no_nodes(const Pass& pass) {
 bool is_of_node_request(const Refusal& refusal) {
   return refusal.action == describe(CreateChild{ObjectKind::kPodTemplate}) ||
          refusal.action == describe(CreateChild{ObjectKind::kProvisioningRequest});
+}
+
+std::chrono::seconds asks_by_pods_after(const TrainingJobStatus& status, const Policy& policy) {
+  if (!lacked_nodes(status)) return policy.provisioning_after;
+  const auto times = status.restarts.by_cause.find(cause::kNodesTimeout);
+  const bool is_known = times != status.restarts.by_cause.end();
+  return doubled(policy.provisioning_first, policy.provisioning_max,
+                 is_known ? static_cast<std::ptrdiff_t>(times->second) : 1);
+}
+
+// Whoever decides on nodes lets it go by then.
+void wake_to_ask(Pass& pass, const Seating& seating) {
+  const auto& since = seating.lacks_nodes_since;
+  if (!since || !pass.policy.asks_by_pods) return;
+  const TimePoint due = *since + asks_by_pods_after(pass.job.status, pass.policy);
+  if (pass.now_exact < due) pass.wake(due);
 }
 
 std::string ask_for_nodes(Pass& pass, const Seating& seating) {

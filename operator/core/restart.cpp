@@ -80,10 +80,10 @@ std::chrono::seconds backoff_after(const Failure& failure, int without_progress,
                                    const Policy& policy) {
   const std::string& why = failure.cause;
   if (why == cause::kNodeRefused || why == cause::kEvicted) return policy.refused_backoff;
-  const bool is_disruption = why == cause::kDeleted || why == cause::kPreempted ||
-                             why == cause::kNodeLost || why == cause::kInterrupted ||
-                             why == cause::kGpuFault || why == cause::kStraggler ||
-                             why == cause::kUnreached || why == cause::kStartTimeout;
+  const bool is_disruption =
+      why == cause::kDeleted || why == cause::kPreempted || why == cause::kNodeLost ||
+      why == cause::kInterrupted || why == cause::kGpuFault || why == cause::kStraggler ||
+      why == cause::kUnreached || why == cause::kStartTimeout || why == cause::kNodesTimeout;
   if (is_disruption) return std::chrono::seconds{0};
   return doubled(policy.backoff_first, policy.backoff_max, without_progress);
 }

@@ -55,6 +55,12 @@ void say_no_room(Pass& pass, const Seating& seating) {
   pass.say(reason, message);
 }
 
+std::string nodes_text(const PlacementStatus& placement) {
+  if (is_anywhere(placement)) return "nodes that an autoscaler is to add";
+  const std::size_t nodes = placement.nodes.size();
+  return std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
+}
+
 // No more of them than that, from the last one on.
 void keep_workers(PlacementStatus& placement, int most) {
   std::erase_if(placement.later,
@@ -170,8 +176,7 @@ bool waits_for_seats(Pass& pass) {
     pass.next.placement = *seating->offer;
     if (is_first_attempt(pass.job.status)) pass.next.start_time = pass.now;
     pass.is_status_due = true;
-    const std::string on = std::to_string(seating->offer->nodes.size()) +
-                           (seating->offer->nodes.size() == 1 ? " node" : " nodes");
+    const std::string on = nodes_text(*seating->offer);
     const int workers = workers_of(*seating->offer), all = pass.job.spec.replicas;
     const std::string of = workers < all ? " of " + std::to_string(all) : "";
     const std::string message = "starting " + std::to_string(workers) + of + " workers on " + on;
@@ -205,9 +210,14 @@ const Worker* find_refused(Pass& pass) {
     const auto& [attempt, slot, n] = worker.identity;
     const bool waits = pod.node.empty() && !pod.unschedulable_message.empty() && !pod.is_gated;
     if (!waits || !pod.meta.creation_time || is_terminating(pod)) continue;
-    if (node_of(placement, attempt, slot, n).empty()) continue;
-    const TimePoint due =
-        *pod.meta.creation_time + pass.policy.unscheduled_max * (1 << std::min(n, kDoubledMax));
+    const std::string node = node_of(placement, attempt, slot, n);
+    const bool is_anywhere = node == kAnyNode;
+    // Before the gang has begun it gives up as a whole.
+    if (node.empty() || (is_anywhere && pass.report == nullptr)) continue;
+    const TimePoint due = *pod.meta.creation_time +
+                          (is_anywhere && pass.policy.asks_by_pods
+                               ? pass.policy.anywhere_max
+                               : pass.policy.unscheduled_max * (1 << std::min(n, kDoubledMax)));
     if (pass.now_exact >= due) return &worker;
     pass.wake(due);
   }
@@ -224,12 +234,15 @@ bool leaves_seats(Pass& pass) {
   const PodView& pod = *refused->pod;
   const auto& [attempt, slot, n] = refused->identity;
   const std::string node = node_of(pass.job.status.placement, attempt, slot, n);
-  const std::string why = "pod " + pod.meta.name + " cannot be scheduled on node " + node + ": " +
+  const bool is_anywhere = node == kAnyNode;
+  const std::string why = "pod " + pod.meta.name + " cannot be scheduled" +
+                          (is_anywhere ? "" : " on node " + node) + ": " +
                           pod.unschedulable_message;
-  quarantine_node(pass, Failure{.pod = pod.meta.name,
-                                .node = node,
-                                .cause = cause::kUnschedulable,
-                                .message = pod.unschedulable_message});
+  if (!is_anywhere)
+    quarantine_node(pass, Failure{.pod = pod.meta.name,
+                                  .node = node,
+                                  .cause = cause::kUnschedulable,
+                                  .message = pod.unschedulable_message});
   if (pass.report == nullptr) {
     restart(pass, {cause::kUnschedulable, why});
     return true;
@@ -285,6 +298,7 @@ bool waits_for_seat(Pass& pass, const EligiblePod& place) {
   } else if (!seating.obstacle.empty()) {
     pass.seat_obstacle = seating.obstacle;
     pass.lacks_quota = seating.lacks_quota;
+    wake_to_ask(pass, seating);
   } else {
     pass.asks_for_seats = true;
     pass.seats_least = least_members(pass);

@@ -104,12 +104,22 @@ std::vector<HeldSeat> held_seats(const Observed& seen) {
   std::map<std::string, const PodView*> pods;
   for (const PodView* pod : seen.pods) pods[pod->meta.name] = pod;
   for (const PlacedPod& placed : placed_pods(seen, record)) {
+    if (placed.node == kAnyNode) continue;
     const std::string name = pod_name(*seen.job, status.attempt, placed.slot, placed.n);
     const auto pod = pods.find(name);
     const bool is_held = pod != pods.end() ? !is_terminal(*pod->second) : !gone.contains(name);
     if (is_held) held.push_back({name, placed.node});
   }
   return held;
+}
+
+bool waits_anywhere(const Observed& seen) {
+  const TrainingJobStatus& status = seen.job->status;
+  if (status.placement.attempt != status.attempt || !is_anywhere(status.placement)) return false;
+  const WorkerGroup* record = record_of(seen, status.attempt);
+  const bool has_begun = record != nullptr && record->status.attempt == status.attempt &&
+                         record->status.generation > 0;
+  return !has_begun && !has_ended(*seen.job);
 }
 
 // Between two attempts a job keeps its quota: a failure sends nobody to the end of the line.

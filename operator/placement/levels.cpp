@@ -4,12 +4,11 @@
 #include <regex>
 #include <sstream>
 
+#include "common/api/contract.h"
+
 namespace pawl::placement {
-namespace {
 
-constexpr char kHostname[] = "kubernetes.io/hostname";
-
-}  // namespace
+using api::kHostLevel;
 
 Result<Levels> Levels::parse(const std::string& text) {
   Levels levels;
@@ -36,7 +35,7 @@ Result<Levels> Levels::parse(const std::string& text) {
 }
 
 std::optional<int> Levels::depth_of(const std::string& level) const {
-  if (level == kHostLevel || level == kHostname) return host_depth();
+  if (level == kHostLevel || level == api::kLabelHostname) return host_depth();
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     if (names_[i] == level || labels_[i] == level) return static_cast<int>(i) + 1;
   }

@@ -11,8 +11,6 @@
 
 namespace pawl::placement {
 
-inline constexpr char kHostLevel[] = "host";
-
 class Levels {
  public:
   Levels() = default;  // machines only

@@ -13,8 +13,6 @@
 namespace pawl::placement {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // GPUs of a gang, in percent of the gangs: powers of two, most of them small, as in the published
 // traces (Philly, Helios). Up to 8 one member has them all, a larger gang has 8 each.
 constexpr std::array kMix{Slice{1, 45}, Slice{2, 12}, Slice{4, 12}, Slice{8, 18},
@@ -75,36 +73,33 @@ class Cluster {
   int next_ = 0;
 };
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 }  // namespace
 
 LineTimes time_line(int hosts, int waiting, int decisions) {
   Cluster cluster(hosts);
   LineTimes times;
-  double seconds = 0;
+  Spent sum;
   std::size_t admitted = 0;
   // What has no room yet stays, until so many wait.
   while (static_cast<int>(cluster.waiting()) < waiting) {
-    const auto start = Clock::now();
+    const Stopwatch watch;
     for (int i = 0; i < 1'000; ++i) cluster.join();
     const std::size_t placed = cluster.round(false);
-    if (placed > 0) seconds += seconds_since(start);
+    const Spent spent = watch.spent();
+    if (placed > 0) sum = {sum.wall_ms + spent.wall_ms, sum.cpu_ms + spent.cpu_ms};
     admitted += placed;
   }
-  std::vector<double> all;
+  std::vector<Spent> all;
   for (int i = 0; i < decisions; ++i) {
     cluster.end_one();
     cluster.join();
-    const auto start = Clock::now();
+    const Stopwatch watch;
     cluster.round(true);
-    all.push_back(seconds_since(start) * 1e3);
+    all.push_back(watch.spent());
   }
-  std::ranges::sort(all);
-  times.decision_ms_p99 = all[all.size() * 99 / 100];
-  times.admissions_per_s = static_cast<double>(admitted) / seconds;
+  times.decision_p99 = p99_of(std::move(all));
+  times.admissions_per_s = static_cast<double>(admitted) * 1e3 / sum.wall_ms;
+  times.admissions_per_cpu_s = static_cast<double>(admitted) * 1e3 / sum.cpu_ms;
   return times;
 }
 

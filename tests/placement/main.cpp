@@ -3,7 +3,6 @@
 // for a gang. The last line is RESULT {json}; exits 1 where ours is worse.
 #include <sys/resource.h>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -11,6 +10,7 @@
 #include "tests/placement/peers.h"
 #include "tests/placement/search_run.h"
 #include "tests/placement/states.h"
+#include "tests/placement/stopwatch.h"
 #include "tests/placement/trace_run.h"
 
 namespace {
@@ -37,19 +37,17 @@ std::vector<peers::Tally> compare_all(std::uint32_t states) {
 }
 
 // Gangs of 1 to 1,024 GPUs, on states of their own.
-double p99_ms(int hosts, int decisions) {
+Spent time_decisions(int hosts, int decisions) {
   const Topology topology = regular_topology(hosts);
-  std::vector<double> times;
+  std::vector<Spent> times;
   for (int i = 0; i < decisions; ++i) {
     const Room room = worn_room(topology, static_cast<std::uint32_t>(1 + i / 11));
     const Ask ask{.units = 1 << (i % 11)};
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const auto placed = place(topology, room, ask);
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    if (placed) times.push_back(time.count());
+    if (placed) times.push_back(watch.spent());
   }
-  std::ranges::sort(times);
-  return times[times.size() * 99 / 100];
+  return p99_of(std::move(times));
 }
 
 // "philly_kueue":[better, equal, worse, of jobs on more than one host], and a line for each.
@@ -82,8 +80,8 @@ int main(int count, char** words) {
   const std::uint32_t states = is_smoke ? 100 : 1000;
   std::printf("states: seeds 1 to %u\n", states);
   const std::vector<peers::Tally> tallies = compare_all(states);
-  const double small = p99_ms(15'360, is_smoke ? 22 : 2'000);
-  const double large = p99_ms(65'536, is_smoke ? 11 : 1'000);
+  const Spent small = time_decisions(15'360, is_smoke ? 22 : 2'000);
+  const Spent large = time_decisions(65'536, is_smoke ? 11 : 1'000);
   const LineTimes line = is_smoke ? time_line(512, 1'000, 100) : time_line(15'360, 50'000, 2'000);
   const LineTimes long_line =
       is_smoke ? time_line(1'024, 1'000, 20) : time_line(65'536, 50'000, 500);
@@ -91,7 +89,7 @@ int main(int count, char** words) {
       is_smoke ? time_search(512, 50, 20) : time_search(15'360, 1'000, 1'000);
   std::printf(
       "search: %d gangs may leave; %d searches that found some: p99 %.1f, longest %.1f ms\n",
-      search.runners, search.searches, search.ms_p99, search.ms_max);
+      search.runners, search.searches, search.p99.wall_ms, search.ms_max);
   const std::string traces = traces_text(is_smoke ? 256 : 512, is_smoke ? 300 : 10'000);
   ::rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -107,11 +105,15 @@ int main(int count, char** words) {
   }
   std::printf(
       R"(RESULT {"p99_ms_15k":%.2f,"p99_ms_65k":%.2f,"line_p99_ms_15k":%.2f,"line_p99_ms_65k":%.2f,)"
-      R"("admissions_per_s":%.0f,"admissions_per_s_65k":%.0f,"search_ms_p99":%.2f,"worse_than_peers":%d,)"
+      R"("admissions_per_s":%.0f,"admissions_per_s_65k":%.0f,"search_ms_p99":%.2f,)"
+      R"("cpu":{"p99_ms_15k":%.2f,"p99_ms_65k":%.2f,"line_p99_ms_15k":%.2f,"line_p99_ms_65k":%.2f,)"
+      R"("admissions_per_s":%.0f,"admissions_per_s_65k":%.0f,"search_ms_p99":%.2f},"worse_than_peers":%d,)"
       R"("peers":{%s},"states":%u,"trace":{%s},"rss_mib":%ld})"
       "\n",
-      small, large, line.decision_ms_p99, long_line.decision_ms_p99, line.admissions_per_s,
-      long_line.admissions_per_s, search.ms_p99, worse, others.c_str(), states, traces.c_str(),
-      usage.ru_maxrss / 1024);
+      small.wall_ms, large.wall_ms, line.decision_p99.wall_ms, long_line.decision_p99.wall_ms,
+      line.admissions_per_s, long_line.admissions_per_s, search.p99.wall_ms, small.cpu_ms,
+      large.cpu_ms, line.decision_p99.cpu_ms, long_line.decision_p99.cpu_ms,
+      line.admissions_per_cpu_s, long_line.admissions_per_cpu_s, search.p99.cpu_ms, worse,
+      others.c_str(), states, traces.c_str(), usage.ru_maxrss / 1024);
   return worse == 0 ? 0 : 1;
 }

@@ -1,7 +1,6 @@
 #include "tests/placement/search_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,8 +10,6 @@
 
 namespace pawl::placement {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 const Shape kWhole{{{"gpu", 8}, {"pods", 1}}, {}}, kHalf{{{"gpu", 4}, {"pods", 1}}, {}};
 
@@ -81,17 +78,16 @@ class CrowdedCluster {
 SearchTimes time_search(int hosts, int runners, int searches) {
   CrowdedCluster cluster(hosts, runners);
   SearchTimes times{.runners = static_cast<int>(cluster.runners().size())};
-  std::vector<double> all;
+  std::vector<Spent> all;
   for (int i = 0; i < searches; ++i) {
     const admission::Need need = cluster.next_need();
-    const auto start = Clock::now();
+    const Stopwatch watch;
     const auto found = choose_victims(cluster.ledger(), need, cluster.runners());
-    all.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    all.push_back(watch.spent());
     times.searches += found && !found->victims.empty() ? 1 : 0;
   }
-  std::ranges::sort(all);
-  times.ms_p99 = all[all.size() * 99 / 100];
-  times.ms_max = all.back();
+  times.ms_max = std::ranges::max(all, {}, &Spent::wall_ms).wall_ms;
+  times.p99 = p99_of(std::move(all));
   return times;
 }
 

@@ -2,10 +2,13 @@
 // away.
 #pragma once
 
+#include "tests/placement/stopwatch.h"
+
 namespace pawl::placement {
 
 struct SearchTimes {
-  double ms_p99 = 0, ms_max = 0;
+  Spent p99;
+  double ms_max = 0;
   int runners = 0;   // gangs that may be sent away
   int searches = 0;  // that found somebody
 };

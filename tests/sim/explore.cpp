@@ -90,6 +90,7 @@ Run perform(const Experiment& experiment, bool is_recording) {
     Knobs knobs = calm_knobs();
     knobs.lag_max = milliseconds{200};
     knobs.places = knobs.has_queues = story.has_queues;
+    knobs.asks_by_pods = story.asks_by_pods;
     World world(7, knobs, is_recording);
     world.training.fixed = Course{60, 5, seconds{1}};
     const Striker striker(world, experiment);

@@ -141,6 +141,7 @@ Knobs draw_knobs(Random& random) {
   }
   knobs.hold_start = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
   knobs.has_spares = random.one_in(4);
+  knobs.asks_by_pods = knobs.places && random.one_in(3);
   return knobs;
 }
 
@@ -176,6 +177,7 @@ std::string Knobs::describe() const {
   if (has_queues) text += ", queues";
   if (hold_start > 0) text += ", late starts";
   if (has_spares) text += ", spares";
+  if (asks_by_pods) text += ", an autoscaler";
   return text;
 }
 

@@ -22,6 +22,9 @@ struct Pace {
   int report_seconds = 0;                   // of the operator's policy; 0: its own
 };
 
+// Of a gang whose pods were made without nodes, before it gives up (policy.anywhere_max).
+inline constexpr seconds kAnywhereMax{60};
+
 struct Knobs {
   // size
   int jobs = 1, nodes = 2, pods_per_node = 8, api_servers = 1;
@@ -59,12 +62,13 @@ struct Knobs {
   bool recreates_all = false;  // the strategy of all jobs
   bool are_elastic = false;    // … of kind Native, unless they recreate all
   int slow = 0;                // a minute: a rank that holds up its gang for a while
-  int blind_worker = 0;      // a minute: a launcher that does not reach the API server for a while
-  int cut_pair = 0;          // a minute: two ranks that do not reach each other for a while
-  bool is_restless = false;  // one long-lived gang, and machines that come and go
-  int hang = 0;              // how often a crash is none: the process neither goes on nor ends
-  bool places = false;       // the operator decides on nodes
-  bool has_spares = false;   // jobs have workers that wait for a lost one's place
+  int blind_worker = 0;       // a minute: a launcher that does not reach the API server for a while
+  int cut_pair = 0;           // a minute: two ranks that do not reach each other for a while
+  bool is_restless = false;   // one long-lived gang, and machines that come and go
+  int hang = 0;               // how often a crash is none: the process neither goes on nor ends
+  bool places = false;        // the operator decides on nodes
+  bool asks_by_pods = false;  // who waits for room gets pods without nodes
+  bool has_spares = false;    // jobs have workers that wait for a lost one's place
   seconds reserve_after{300};  // of waiting: room is kept for who waits
   bool has_queues = false;     // and their quotas
   bool is_crowded = false;     // the others are urgent, and one can do with fewer workers

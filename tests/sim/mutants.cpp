@@ -147,6 +147,7 @@ const std::vector<MutantName> kAll = {
     {Mutant::kI35GangTooSmall, "I35GangTooSmall"},
     {Mutant::kI50SparesTrain, "I50SparesTrain"},
     {Mutant::kI51RanksBySlot, "I51RanksBySlot"},
+    {Mutant::kI52ForEver, "I52ForEver"},
     {Mutant::kI7LossUnconfirmed, "I7LossUnconfirmed"},
     {Mutant::kI8VictimBlamed, "I8VictimBlamed"},
     {Mutant::kI9EarlySuccess, "I9EarlySuccess"},

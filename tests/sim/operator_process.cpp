@@ -19,6 +19,8 @@ controller::LoopOptions loop_options(const Knobs& knobs) {
   options.policy.children.native_worker_image = "pawl/worker:1";
   options.policy.children.spot = {{kSpotLabel, "spot", kSpotLabel}};
   options.policy.spot_avoided_first = knobs.spot_avoided;
+  options.policy.asks_by_pods = knobs.asks_by_pods;
+  options.policy.anywhere_max = kAnywhereMax;
   options.is_standby = knobs.operators > 1;
   if (knobs.pace.report_seconds > 0) options.policy.report_seconds = knobs.pace.report_seconds;
   if (knobs.places)

@@ -107,6 +107,8 @@ class Oracles final : public ApiObserver {
   // oracles_placement.cpp
   void i43_pod_is_placed(const nlohmann::json& pod, const PodFacts& facts);
   void i44_quotas_are_kept(const nlohmann::json& pod, const PodFacts& facts);
+  void i52_has_waited(const JobWrite& write);
+  void i52_nodes_had_their_time(const JobWrite& write);
 
   // oracles_tally.cpp
   void i38_commits_are_counted(const local::Change& change);
@@ -135,6 +137,7 @@ class Oracles final : public ApiObserver {
   void i50_gang_is_small_enough(const local::Change& change);
   void i51_ranks_have_their_order(const local::Change& change);
   void i51_deals_with_pods(const local::Change& change);
+  bool is_found(const api::WorkerGroup& group) const;
   void i34_members_stay(const api::WorkerGroup& group, const api::EligiblePod& pod);
   void i37_no_victim_is_named(const local::Change& change);
   void i11_ttl_is_over(const nlohmann::json& job);

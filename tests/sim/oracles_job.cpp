@@ -105,6 +105,7 @@ void Oracles::on_job_written(const local::Change& change) {
   i45_preemption_has_a_reason(write);
   i45_preemption_is_carried_through(write);
   i45_shrinking_has_a_reason(write);
+  i52_has_waited(write);
   i20_resume_is_a_new_start(write);
   i40_broken_node_is_avoided(write);
   i41_spot_is_avoided_for_a_while(write);
@@ -180,6 +181,7 @@ void Oracles::o07_restarts_have_causes(const JobWrite& write) {
   }
   if (cause == core::cause::kPreempted && has_left_for_another(write.before, write.after)) return;
   if (cause == core::cause::kStartTimeout) return i46_start_had_its_time(write);
+  if (cause == core::cause::kNodesTimeout) return i52_nodes_had_their_time(write);
   if (cause == core::cause::kRecordLost) {
     if (truth.records + truth.noise == 0) fail("O7", which + ", but nobody touched the record");
     return;

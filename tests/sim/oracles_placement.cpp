@@ -34,7 +34,8 @@ void Oracles::i43_pod_is_placed(const json& pod, const PodFacts& facts) {
   const api::PlacementStatus& placement = job->status.placement;
   if (placement.attempt != facts.attempt && facts.n > 0) return;
   const std::string node = node_of(placement, facts.attempt, facts.slot, facts.n);
-  if (node.empty() || bound_for(pod) != node)
+  const std::string wanted = node == api::kAnyNode ? "" : node;
+  if (node.empty() || bound_for(pod) != wanted)
     fail("I43", "pod " + text_at_pointer(pod, "/metadata/name") + " is made for \"" +
                     bound_for(pod) + "\", and its status says \"" + node + "\"");
 }
@@ -71,6 +72,35 @@ void Oracles::i46_start_had_its_time(const JobWrite& write) {
   const seconds limit{*scheduling->start_timeout_seconds};
   if (knobs_.clock_step == 0 && begun && engine_.clock().now() < *begun + limit)
     fail("I46", "a start has had less than its time");
+}
+
+// Of an attempt that ends because its nodes did not come.
+void Oracles::i52_nodes_had_their_time(const JobWrite& write) {
+  const TrainingJobStatus& before = write.before.status;
+  api_.count_fault("nodes did not come");
+  if (!is_anywhere(before.placement)) fail("I52", "nodes did not come, and none were to");
+  if (is_true(write.before, condition::kRunning)) fail("I52", "it runs, and waits for nodes");
+  const auto waited = core::Policy{}.provisioning_after + kAnywhereMax;
+  if (knobs_.clock_step == 0 && before.attempt_time &&
+      engine_.clock().now() < *before.attempt_time + waited)
+    fail("I52", "nodes had less than their time to come");
+}
+
+// It has waited for room until then, in this attempt.
+void Oracles::i52_has_waited(const JobWrite& write) {
+  const TrainingJobStatus &before = write.before.status, &after = write.after.status;
+  const bool was_there =
+      is_anywhere(before.placement) && before.placement.attempt == after.placement.attempt;
+  const auto& later = after.placement.later;
+  const bool is_later = std::ranges::find(later, kAnyNode, &PlacedPod::node) != later.end();
+  if ((is_later || is_anywhere(after.placement)) && !knobs_.asks_by_pods)
+    return fail("I52", "no autoscaler hears of pods here");
+  if (is_later && later != before.placement.later) api_.count_fault("member without a node");
+  if (was_there || !is_anywhere(after.placement)) return;
+  api_.count_fault("gang without nodes");
+  if (knobs_.clock_step == 0 && after.attempt_time &&
+      engine_.clock().now() < *after.attempt_time + core::Policy{}.provisioning_after)
+    fail("I52", write.after.meta.name + " has not waited for room");
 }
 
 }  // namespace pawl::sim

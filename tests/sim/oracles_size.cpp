@@ -90,6 +90,15 @@ void Oracles::i51_ranks_have_their_order(const local::Change& change) {
                     " are not in the order of the record");
 }
 
+// Its pods were made without nodes, and it has not begun.
+bool Oracles::is_found(const api::WorkerGroup& group) const {
+  const local::Object object = api_.find(kube::resources::kTrainingJobs, group.meta.name);
+  if (object == nullptr) return false;
+  const auto job = api::decode_training_job(*object);
+  const bool has_begun = group.status.attempt == group.spec.attempt && group.status.generation > 0;
+  return job && !has_begun && is_anywhere(job->status.placement);
+}
+
 // Ranks are dealt where a pod is told of, and nowhere else.
 void Oracles::i51_deals_with_pods(const local::Change& change) {
   const auto groups = groups_of(change);
@@ -103,7 +112,7 @@ void Oracles::i51_deals_with_pods(const local::Change& change) {
     is_dealt |= pod.rank_order != (is_new ? -1 : old->rank_order);
     is_told |= !pod.uid.empty() && (is_new || pod.uid != old->uid);
   }
-  if (is_dealt && !is_told) fail("I51", "ranks are dealt anew for nobody");
+  if (is_dealt && !is_told && !is_found(before)) fail("I51", "ranks are dealt anew for nobody");
 }
 
 void Oracles::i51_ring_leaves_racks_once(const Nodes& nodes) {

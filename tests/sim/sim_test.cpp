@@ -37,6 +37,15 @@ TEST_CASE("sim: every scenario ends well without a fault", "[sim]") {
   }
 }
 
+TEST_CASE("sim: a gang and its members get pods without nodes, and do not wait for ever",
+          "[sim][I52]") {
+  RunResult result = run_experiment({"by-pods", Blow::kNone, 0}, false);
+  CHECK(result.faults["gang without nodes"] == 1);
+  CHECK(result.faults["member without a node"] == 1);
+  result = run_experiment({"by-pods-too-late", Blow::kNone, 0}, false);
+  CHECK(result.faults["nodes did not come"] >= 1);
+}
+
 namespace {
 
 // How long a gang that needs all machines waits while small jobs come for ever, of which two always

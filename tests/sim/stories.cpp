@@ -18,6 +18,15 @@ json spec_of(int replicas, const char* kind = "Native") {
 constexpr char kJob[] = "job-0";
 
 // Until it runs, however long the blow keeps it from that; then a little longer.
+bool comes_to(World& world, const char* name, const std::string& phase) {
+  for (int i = 0; i < 300; ++i) {
+    world.pass(seconds{1});
+    const local::Object job = world.api.find(kube::resources::kTrainingJobs, name);
+    if (job != nullptr && text_at_pointer(*job, "/status/phase") == phase) return true;
+  }
+  return false;
+}
+
 void start(World& world, int replicas = 2, int least = 0) {
   json spec = spec_of(replicas);
   if (least > 0) spec["elastic"] = {{"minReplicas", least}, {"stabilizationSeconds", 2}};
@@ -254,6 +263,31 @@ std::vector<Story> all_stories() {
          world.oracles.i51_ring_leaves_racks_once(world.nodes);
        },
        true},
+      {"by-pods",  // a machine comes for the third of them, and another one for who took its place
+       [](World& world) {
+         world.knobs.pods_per_node = 1;
+         world.people.create_job(kJob, spec_of(3));
+         world.pass(seconds{20});
+         world.nodes.add_machine("more-0", false);
+         world.pass(seconds{30});
+         world.nodes.interrupt("more-0", milliseconds{0});
+         world.pass(seconds{60});
+         world.nodes.add_machine("more-1", false);
+         world.pass(seconds{60});
+         world.oracles.i51_ring_leaves_racks_once(world.nodes);
+       },
+       true, true},
+      {"by-pods-too-late",  // it gives up, and another one has room
+       [](World& world) {
+         world.knobs.pods_per_node = 1;
+         world.people.create_job(kJob, spec_of(4));
+         world.pass(seconds{20});
+         world.people.create_job("other", spec_of(2));
+         if (!comes_to(world, "other", "Complete")) return;
+         for (const char* name : {"more-0", "more-1"}) world.nodes.add_machine(name, false);
+         world.pass(seconds{100});
+       },
+       true, true},
       {"preempted-for-nobody",  // any more: it leaves all the same; one worker less was no help
        [](World& world) {
          crowd(world, 2);

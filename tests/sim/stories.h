@@ -13,7 +13,8 @@ namespace pawl::sim {
 struct Story {
   std::string name;
   std::function<void(World&)> run;
-  bool has_queues = false;  // and the operator decides on nodes
+  bool has_queues = false;    // and the operator decides on nodes
+  bool asks_by_pods = false;  // … or the scheduler, of pods without one
 };
 const std::vector<Story>& stories();
 // A process that starts now sees this kind (empty: all kinds) as it was twenty seconds ago.

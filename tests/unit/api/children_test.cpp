@@ -157,6 +157,37 @@ TEST_CASE("children: a request for nodes, and the pod that it is for", "[api][I4
   CHECK(annotations["autoscaling.x-k8s.io/provisioning-class-name"] == "some-class");
 }
 
+TEST_CASE("children: a pod that may be anywhere is near its own", "[api][I52]") {
+  TrainingJob job = samples::observed(samples::torch_job());
+  job.status.placement = {.attempt = 2, .nodes = {{kAnyNode, 4}}};
+  const ChildOptions options{
+      .levels = {{"block", "example.com/block"}, {"rack", "example.com/rack"}}};
+  const auto near = [&] {
+    const json pod = worker_pod_of(job, 2, 1, 0, options).value();
+    CHECK_FALSE(pod["spec"]["affinity"].contains("nodeAffinity"));
+    return pod["spec"]["affinity"].value("podAffinity", json::object());
+  };
+  const auto keys = [](const json& terms) {
+    std::vector<std::string> found;
+    for (const json& term : terms)
+      found.push_back(term.contains("podAffinityTerm") ? term["podAffinityTerm"]["topologyKey"]
+                                                       : term["topologyKey"]);
+    return found;
+  };
+  constexpr char kMust[] = "requiredDuringSchedulingIgnoredDuringExecution";
+  constexpr char kMay[] = "preferredDuringSchedulingIgnoredDuringExecution";
+  CHECK(keys(near()[kMay]) == std::vector<std::string>{"example.com/block", "example.com/rack"});
+  CHECK_FALSE(near().contains(kMust));
+  job.spec.scheduling = Scheduling{.topology = {{"block", TopologyMode::kRequired}}};
+  CHECK(keys(near()[kMust]) == std::vector<std::string>{"example.com/block"});
+  CHECK(keys(near()[kMay]) == std::vector<std::string>{"example.com/rack"});
+  job.spec.scheduling = Scheduling{.topology = {{"host", TopologyMode::kRequired}}};
+  CHECK(keys(near()[kMust]) == std::vector<std::string>{"kubernetes.io/hostname"});
+  job.status.placement.nodes.front().name = "node-a";
+  const json pinned = worker_pod_of(job, 2, 1, 0, options).value();
+  CHECK_FALSE(pinned["spec"]["affinity"].contains("podAffinity"));
+}
+
 TEST_CASE("children: what is read of a request for nodes", "[api][I49]") {
   TrainingJob job = samples::observed(samples::torch_job());
   const std::string name = node_request_name(job, 2, 3);

@@ -15,8 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr char kNamespace[] = "team";
-
 // "POST pods", "PATCH trainingjobs/status".
 std::string summary(const kube::HttpRequest& request) {
   std::istringstream path(request.target.substr(request.target.find("/namespaces/") + 12));
@@ -274,104 +272,6 @@ void Cluster::take(const std::string& machine, int gpus, bool is_lasting) {
       "others/pod-on-" + machine,
       placement::Booking{
           .host = machine, .requests = {{"nvidia.com/gpu", gpus}}, .is_lasting = is_lasting});
-}
-
-// To the node that it is bound to by its required affinity, if it is.
-void Cluster::bind(const json& pod) {
-  const json::json_pointer terms{
-      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
-      "nodeSelectorTerms/0/matchFields/0/values/0"};
-  if (!pod.contains(terms) || pod["spec"].contains("nodeName")) return;
-  const std::string name = pod["metadata"]["name"];
-  const json target = {{"metadata", {{"name", name}}}, {"target", {{"name", pod.at(terms)}}}};
-  call({.method = kube::Method::kPost,
-        .target = kube::path_of(kube::resources::kPods, kNamespace, name, "binding"),
-        .content_type = "application/json",
-        .body = target.dump()});
-}
-
-void Cluster::run_pods() {
-  std::set<std::string> eligible;
-  for (const json& group : all(kube::resources::kWorkerGroups)) {
-    for (const json& pod : group["spec"]["pods"]) eligible.insert(pod.value("uid", ""));
-  }
-  for (const json& pod : all(kube::resources::kPods)) {
-    const std::string name = pod["metadata"]["name"], uid = pod["metadata"]["uid"];
-    const std::string phase =
-        pod.contains("status") ? pod["status"].value("phase", "Pending") : "Pending";
-    if (pod["metadata"].contains("deletionTimestamp")) {
-      call(kube::delete_request(kube::resources::kPods, kNamespace, name,
-                                {.uid = uid, .grace_seconds = 0}));
-    } else if (phase == "Pending" && !stuck.empty() && name.starts_with(stuck)) {
-      if (pod["spec"].contains("nodeName")) continue;
-      bind(pod);
-      const json bound = {{"type", "PodScheduled"},
-                          {"status", "True"},
-                          {"lastTransitionTime", format_time(clock.now())}};
-      set_pod_status(name, {{"phase", "Pending"}, {"conditions", json::array({bound})}});
-    } else if (phase == "Pending" && eligible.contains(uid)) {
-      bind(pod);
-      set_pod_status(name,
-                     {{"phase", "Running"},
-                      {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}});
-    }
-  }
-}
-
-void Cluster::fail_pod(const std::string& name) {
-  const json exit = {{"terminated", {{"exitCode", 3}, {"reason", "Error"}}}};
-  set_pod_status(name,
-                 {{"phase", "Failed"},
-                  {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})},
-                  {"containerStatuses", json::array({{{"name", "worker"}, {"state", exit}}})}});
-}
-
-void Cluster::delete_pod(const std::string& name) {
-  const json pod = get(kube::resources::kPods, name);
-  call(kube::delete_request(kube::resources::kPods, kNamespace, name,
-                            {.uid = pod["metadata"]["uid"]}));
-}
-
-void Cluster::commit_generation(const std::string& job, std::int64_t generation) {
-  const json group = get(kube::resources::kWorkerGroups, job);
-  std::set<std::string> staying;
-  for (const json& pod : all(kube::resources::kPods)) {
-    if (!pod["metadata"].contains("deletionTimestamp")) staying.insert(pod["metadata"]["uid"]);
-  }
-  json members = json::array();
-  for (const json& pod : group["spec"]["pods"]) {
-    const bool is_wanted = pod["slot"] < group["spec"]["targetMembers"];
-    if (!is_wanted || !staying.contains(pod.value("uid", ""))) continue;
-    members.push_back({{"uid", pod["uid"]},
-                       {"start", "s"},
-                       {"address", "10.0.0.1:4"},
-                       {"rank", members.size()},
-                       {"slot", pod["slot"]}});
-  }
-  const std::int64_t attempt = group["spec"]["attempt"];
-  const json leader = {
-      {"uid", members[0]["uid"]}, {"start", "s"}, {"address", "10.0.0.1:4"}, {"fingerprint", "00"}};
-  json lineage = json::array();
-  for (std::int64_t one = 1; one <= generation; ++one)
-    lineage.push_back({{"attempt", attempt}, {"generation", one}, {"startStep", one - 1}});
-  const json status = {{"attempt", attempt},       {"term", 1},
-                       {"generation", generation}, {"startStep", generation - 1},
-                       {"leader", leader},         {"members", members},
-                       {"lineage", lineage}};
-  auto request = kube::merge_patch_request(kube::resources::kWorkerGroups, kNamespace, job,
-                                           {{"status", status}});
-  request.target += "/status";
-  call(request);
-}
-
-void Cluster::finish_pods() {
-  for (const json& pod : all(kube::resources::kPods)) {
-    const json exit = {{"terminated", {{"exitCode", 0}}}};
-    set_pod_status(pod["metadata"]["name"],
-                   {{"phase", "Succeeded"},
-                    {"conditions", json::array({{{"type", "Ready"}, {"status", "False"}}})},
-                    {"containerStatuses", json::array({{{"name", "worker"}, {"state", exit}}})}});
-  }
 }
 
 void check_given_once(Cluster& cluster, int round, const std::string& reason,

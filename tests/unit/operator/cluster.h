@@ -18,6 +18,8 @@
 
 namespace pawl::test {
 
+inline constexpr char kNamespace[] = "team";
+
 // kHold: not answered, and kept in `held`, to arrive when its sender is no longer the leader.
 enum class Fault { kNone, kLoseReply, kUnavailable, kForbidden, kThrottled, kHold };
 
@@ -58,7 +60,9 @@ class Cluster final : public kube::Transport {
   void drop_queue(const std::string& name);
   // By a pod of somebody else's; a lasting one ends only when somebody ends it.
   void take(const std::string& machine, int gpus, bool is_lasting = false);
-  void run_pods();     // eligible pods become ready, terminating ones go; placed ones are bound
+  void run_pods();  // eligible pods become ready, terminating ones go; placed ones are bound
+  std::vector<std::string>
+      added;           // machines for pods without a node (policy.asks_by_pods), one each
   std::string stuck;   // pods whose names begin so are bound, and do not start
   void finish_pods();  // ready ones succeed
   void fail_pod(const std::string& name);    // by a fault of its own: exit code 3
@@ -93,7 +97,7 @@ class Cluster final : public kube::Transport {
   kube::HttpRequest stored_part(const kube::HttpRequest& request) const;
   bool pump_views();
   void post_events(controller::Kind kind, const std::string& lines);
-  void bind(const nlohmann::json& pod);
+  bool bind(const nlohmann::json& pod);  // false: there is no node for it
 
   Log log_;
   local::ApiStore store_;

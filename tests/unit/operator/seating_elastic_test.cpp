@@ -1,6 +1,7 @@
 // Nodes for a gang that may begin with fewer workers than it is to have.
 #include <catch2/catch_test_macros.hpp>
 
+#include "operator/core/conditions.h"
 #include "tests/unit/operator/seats.h"
 
 using namespace pawl;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
+#include "operator/core/conditions.h"
 #include "tests/unit/operator/seats.h"
 
 using namespace pawl;
