@@ -115,6 +115,12 @@ class Cluster final : public kube::Transport {
 // runs, that one whose nodes were written, and the other one waits, for `reason`, without a pod.
 // After a number of steps that `round` (0 to kDeaths) stands for.
 inline constexpr int kDeaths = 60;
+// So many steps; false: before that all has come to rest, until time passes.
+inline bool step_often(Cluster& cluster, int steps) {
+  bool moves = true;
+  for (int i = 0; i < steps && moves; ++i) moves = cluster.step();
+  return moves;
+}
 void check_given_once(Cluster& cluster, int round, const std::string& reason,
                       const std::function<void(const char* job)>& create);
 
