@@ -23,6 +23,12 @@ Scheduling read_scheduling(Fields& fields) {
       item.set_error(item.path_of("mode"), "must be Required or Preferred");
     scheduling.topology.push_back(std::move(term));
   });
+  fields.child("slices", [&](Fields& child) {
+    SliceTerm slices;
+    child.read("size", slices.size);
+    child.read("level", slices.level);
+    scheduling.slices = std::move(slices);
+  });
   return scheduling;
 }
 
@@ -37,6 +43,8 @@ json write_scheduling(const Scheduling& scheduling) {
     object["topology"].push_back(
         {{"level", term.level}, {"mode", is_required ? "Required" : "Preferred"}});
   }
+  if (const auto& slices = scheduling.slices)
+    object["slices"] = {{"size", slices->size}, {"level", slices->level}};
   return object;
 }
 

@@ -17,10 +17,18 @@ struct TopologyTerm {
   bool operator==(const TopologyTerm&) const = default;
 };
 
+// Each so many workers, in the order of ranks, within one domain of this level.
+struct SliceTerm {
+  int size = 0;
+  std::string level;  // as in a TopologyTerm
+  bool operator==(const SliceTerm&) const = default;
+};
+
 struct Scheduling {
   std::string queue_name;              // "": none
   std::string priority_class_name;     // "": the one that the template names
   std::vector<TopologyTerm> topology;  // one of each mode at most
+  std::optional<SliceTerm> slices = {};
   int spares = 0;  // workers beside spec.replicas, in wait for a lost one's place
   // For the gang to form once a pod of it is bound; after that others get its nodes. None: for
   // ever.

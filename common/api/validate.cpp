@@ -191,6 +191,23 @@ void check_spares(const json& job, Errors& errors) {
             errors);
 }
 
+void check_slices(const json& job, Errors& errors) {
+  if (at(job, {"spec", "scheduling", "slices"}).is_null()) return;
+  const std::int64_t size = integer_at(job, {"spec", "scheduling", "slices", "size"});
+  const std::int64_t replicas = or_default(at(job, {"spec", "replicas"}), 1).get<std::int64_t>();
+  refuse_if(size > 0 && replicas % size != 0, "spec.scheduling.slices.size",
+            "spec.replicas must be a multiple of spec.scheduling.slices.size: change one of them",
+            errors);
+  refuse_if(!at(job, {"spec", "elastic"}).is_null(), "spec.scheduling.slices",
+            "spec.scheduling.slices cannot be kept by a gang of another size: remove it, or "
+            "spec.elastic",
+            errors);
+  refuse_if(integer_at(job, {"spec", "scheduling", "spares"}) > 0, "spec.scheduling.slices",
+            "spec.scheduling.slices cannot be kept where a spare may take any worker's place: "
+            "remove it, or spares",
+            errors);
+}
+
 void check_capacity(const json& job, Errors& errors) {
   const std::int64_t least = integer_at(job, {"spec", "capacity", "onDemandMin"});
   const std::int64_t replicas = or_default(at(job, {"spec", "replicas"}), 1).get<std::int64_t>();
@@ -238,6 +255,7 @@ Errors validate_training_job(const json& object) {
   check_rules(object, errors);
   check_elastic(object, errors);
   check_spares(object, errors);
+  check_slices(object, errors);
   check_capacity(object, errors);
   check_parameter_servers(object, errors);
   check_number_or_auto(at(object, {"spec", "processesPerWorker"}), kProcessesMax,

@@ -70,6 +70,7 @@ enum class Mutant {
   kI50SparesTrain,         // workers that are to wait are let in
   kI51RanksBySlot,         // ranks are not dealt anew
   kI52ForEver,             // pods without nodes wait for ever
+  kI53TornSlice,           // who comes later is near the others, in no slice
   kI37VictimBlamed,        // a program whose peer was lost is blamed for its own end
   kI36SignalIgnored,       // workers stay on a machine that is about to go
   kI42SlowStays,           // no rule moves a worker that holds up its gang

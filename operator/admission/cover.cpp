@@ -19,7 +19,7 @@ class CoverSearch {
   }
 
   std::optional<Cover> run(int& steps) {
-    if (now_ >= wanted_) return Cover{};
+    if (is_enough()) return Cover{};
     if (now_ + (rest_.empty() ? 0 : rest_.front()) < wanted_ || !take_cheapest())
       return std::nullopt;
     steps_ = steps;
@@ -61,6 +61,8 @@ class CoverSearch {
     return units;
   }
 
+  bool is_enough() const { return now_ >= wanted_ && clearing_.fits_in_slices(range_, wanted_); }
+
   void take(std::size_t item) {
     now_ += clearing_.take_out(items_[item].priced.group, range_);
     taken_.push_back(item);
@@ -78,22 +80,22 @@ class CoverSearch {
 
   // False: all together are not enough.
   bool take_cheapest() {
-    for (std::size_t item = 0; item < items_.size() && now_ < wanted_; ++item) take(item);
-    const bool is_enough = now_ >= wanted_;
+    for (std::size_t item = 0; item < items_.size() && !is_enough(); ++item) take(item);
+    const bool is_found = is_enough();
     std::vector<std::size_t> dear = taken_;
     std::ranges::stable_sort(dear, [&](std::size_t one, std::size_t other) {
       return items_[one].priced.price > items_[other].priced.price;
     });
     for (const std::size_t item : dear) {
-      if (!is_enough) break;
+      if (!is_found) break;
       put_back(item);
-      if (now_ < wanted_) take(item);
+      if (!is_enough()) take(item);
     }
     std::int64_t price = 0;
     for (const std::size_t item : taken_) price += items_[item].priced.price;
-    if (is_enough) note_best(price);
+    if (is_found) note_best(price);
     for (const std::size_t item : std::vector<std::size_t>(taken_)) put_back(item);
-    return is_enough;
+    return is_found;
   }
 
   // What it costs at least to have as many as are wanted, of the items from here on.
@@ -112,7 +114,7 @@ class CoverSearch {
   }
 
   void branch(std::size_t item, std::int64_t price) {
-    if (now_ >= wanted_) {
+    if (is_enough()) {
       if (price < best_.price) note_best(price);
       return;
     }

@@ -31,7 +31,8 @@ struct Gang {
   placement::Ask ask;               // without `beside`; the least that it can do with
   int more_units = 0;               // beyond those: as many as there is room and quota for
   bool is_enough = false;           // it can do without
-  std::vector<std::string> beside;  // machines of its members that stay
+  std::vector<std::string> beside;  // machines of those of its members that it has to be near
+  std::vector<std::string> own;     // of all of them that stay; as `beside` where that is all
   // Machines that count only where nothing else holds it, and it cannot do without, in the order in
   // which they failed.
   std::vector<std::string> avoided;

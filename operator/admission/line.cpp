@@ -41,6 +41,7 @@ void Line::join(Gang gang) {
                   .required_depth = gang.ask.required_depth,
                   .units = gang.ask.units,
                   .kept_units = gang.kept_units,
+                  .slices = gang.ask.slices,
                   .is_limited = gang.run_max.has_value(),
                   .preempts = gang.preempts,
                   .is_refused = gang.is_refused,
@@ -48,7 +49,7 @@ void Line::join(Gang gang) {
   const auto [at, is_new] = lane.groups.try_emplace(kind);
   Group& group = at->second;
   if (is_new) {
-    group.room = rooms_.try_emplace({kind.shape, kind.required_depth}).first;
+    group.room = rooms_.try_emplace(Places{kind.shape, kind.required_depth, kind.slices}).first;
     ++group.room->second.groups;
   }
   Waiting& waiting = waiting_[id];
@@ -126,15 +127,13 @@ void Line::note_kept(const std::string& id, std::set<std::string> hosts) {
   }
 }
 
-placement::Room Line::room_beside_kept(placement::Ledger& ledger, const Gang& gang) const {
-  placement::Room room = ledger.room(gang.shape);
+void Line::close_kept(placement::Ledger& ledger, const Gang& gang, placement::Room& room) const {
   for (const auto& [id, hosts] : kept_) {
     if (id == gang.id) continue;
     for (const std::string& host : hosts) {
       if (const auto number = ledger.number_of(host)) room.close(ledger.topology(), *number);
     }
   }
-  return room;
 }
 
 std::set<std::string> Line::kept_before(const Gang& gang, const Quotas& quotas) const {

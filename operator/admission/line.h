@@ -42,8 +42,8 @@ class Line {
   void join(Gang gang);  // again: what it asks for now
   void leave(const std::string& id);
   const Gang* find(const std::string& id) const;
-  // What is free, but for what was kept for others when last somebody asked.
-  placement::Room room_beside_kept(placement::Ledger& ledger, const Gang& gang) const;
+  // No room there from now on where it was kept for others when last somebody asked.
+  void close_kept(placement::Ledger& ledger, const Gang& gang, placement::Room& room) const;
   // Hosts where others make room for it: nobody else gets room there, nor its quota, until it has
   // left the line. None: it is not awaited any more.
   void await(const std::string& id, std::set<std::string> hosts);
@@ -78,12 +78,18 @@ class Line {
     std::string queue;
     placement::Shape shape;
     int required_depth = 0, units = 0, kept_units = 0;
+    placement::Slices slices;
     bool is_limited = false;  // says for how long it runs
     bool preempts = true, is_refused = false;
     std::string apart;  // its id, where it is a kind of its own
     auto operator<=>(const Kind&) const = default;
   };
-  using Places = std::pair<placement::Shape, int>;  // within domains of this depth
+  struct Places {
+    placement::Shape shape;
+    int depth = 0;  // within domains of it
+    placement::Slices slices;
+    auto operator<=>(const Places&) const = default;
+  };
   struct Room {
     Counted counted;
     int groups = 0;

@@ -28,6 +28,7 @@ struct Prospect {  // of members of one shape
   const placement::Topology& topology;
   const placement::Room& room;
   placement::Outlook outlook;
+  std::vector<int> own = {};  // hosts of its members that stay
 };
 
 // What should have ended for so long has not: nobody knows when it will.

@@ -65,8 +65,8 @@ bool is_same_wish(const Gang& one, const Gang& other) {
   const auto wish = [](const Gang& gang) {
     return std::tie(gang.is_underway, gang.is_growth, gang.is_enough, gang.priority, gang.preempts,
                     gang.is_refused, gang.since, gang.shape, gang.ask.units,
-                    gang.ask.required_depth, gang.more_units, gang.queue, gang.kept_units,
-                    gang.charged, gang.avoided);
+                    gang.ask.required_depth, gang.ask.slices, gang.more_units, gang.queue,
+                    gang.kept_units, gang.charged, gang.avoided);
   };
   return wish(one) == wish(other);
 }
@@ -123,7 +123,7 @@ bool Round::may_fit(const Gang& gang, Counted& counted, std::size_t level) {
   Most& most = counted[level];
   if (gang.ask.units <= most.units && most.changes != changes_) {
     const placement::Room& room = level == kAll ? ledger_.room(gang.shape) : without_kept(gang);
-    most.units = placement::largest(ledger_.topology(), room, gang.ask.required_depth).units;
+    most.units = placement::largest(ledger_.topology(), room, gang.ask).units;
     most.changes = changes_;
   }
   return gang.ask.units <= most.units;
@@ -183,7 +183,7 @@ const placement::Room& Round::without_kept(const Gang& gang) {
 bool Round::is_possible(const Gang& gang) {
   const placement::Topology& topology = ledger_.topology();
   const auto emptied = placement::Room::emptied(topology, ledger_.outlook(gang.shape).units);
-  const auto most = placement::largest(topology, emptied, gang.ask.required_depth);
+  const auto most = placement::largest(topology, emptied, gang.ask);
   return gang.ask.units <= most.units;
 }
 
@@ -191,8 +191,10 @@ bool Round::keep_for(const Gang& gang) {
   if (kept_for(gang) != nullptr) return true;
   is_kept_.resize(static_cast<std::size_t>(ledger_.topology().hosts()), false);
   const placement::Ask ask = ask_of(ledger_, gang);
-  const Prospect prospect{ledger_.topology(), ledger_.room(gang.shape),
-                          ledger_.outlook(gang.shape)};
+  Prospect prospect{ledger_.topology(), ledger_.room(gang.shape), ledger_.outlook(gang.shape)};
+  for (const std::string& host : gang.own.empty() ? gang.beside : gang.own) {
+    if (const auto number = ledger_.number_of(host)) prospect.own.push_back(*number);
+  }
   auto found = reserve(prospect, ask, is_kept_, now_);
   if (!found) return false;
   std::size_t hosts = found->hosts.size();

@@ -68,14 +68,18 @@ class Choice {
     if (out_.erase(group) > 0) now_ -= clearing_.put_back(group, range_);
   }
 
+  bool is_enough(int units) const {
+    return now_ >= units && clearing_.fits_in_slices(range_, units);
+  }
+
   // Takes out all up to the lowest priority with which it fits: top_ is that one.
   bool make_room(int units, const Price* best) {
     now_ = clearing_.units(range_);
     top_ = levels_.begin();
-    if (now_ >= units) return true;
+    if (is_enough(units)) return true;
     for (const std::size_t runner : spares_) take_out(spare_of(runner));
     const bool is_bounded = best != nullptr;
-    for (; now_ < units; ++top_) {
+    for (; !is_enough(units); ++top_) {
       const bool is_too_dear =
           is_bounded &&
           (best->empty() || (top_ != levels_.end() && top_->first > best->front().first));
@@ -193,6 +197,12 @@ std::optional<Sacrifice> choose_victims(placement::Ledger& ledger, const Need& n
     if (need.is_closed[host]) clearing.close(static_cast<int>(host));
   }
   const placement::Topology& topology = ledger.topology();
+  if (need.ask.has_slices()) {
+    std::vector<HostRange> ranges;
+    for (const placement::Domain& domain : topology.domains(need.ask.slices.depth))
+      ranges.push_back({domain.first_host, domain.end_host});
+    clearing.set_slices(std::move(ranges), need.ask.slices.size);
+  }
   std::vector<bool> is_candidate;
   for (std::size_t runner = 0; runner < runners.size(); ++runner) {
     const Runner& one = runners[runner];

@@ -26,7 +26,8 @@ std::vector<api::PlacedPod> first_wanted(const std::vector<api::PlacedPod>& want
 
 // Where its members are, or are to be.
 std::vector<std::string> nodes_of(const core::Observed& seen) {
-  std::set<std::string> nodes, known;
+  std::multiset<std::string> nodes;  // one for each pod
+  std::set<std::string> known;
   for (const api::PodView* pod : seen.pods) {
     const bool is_bound = !pod->node.empty();
     if (is_bound || core::is_terminating(*pod)) known.insert(pod->meta.name);
@@ -193,7 +194,6 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   hopeless_.erase(key);
   asked = {.attempt = job.status.attempt,
            .generation = job.meta.generation,
-           .replicas = job.spec.replicas,
            .wanted = first_wanted(plan.seats_wanted, charged),
            .is_elastic = plan.members_least < job.spec.replicas || has_all_but_spares(job, plan),
            .refusal = std::move(asked.refusal),
@@ -203,11 +203,15 @@ void Placer::ask(const JobKey& key, const core::Observed& seen, const core::Plan
   auto gang = gang_of(key, job, !asked.wanted.empty(), now);
   const bool is_refused = seen.refusal && !core::is_of_node_request(*seen.refusal);
   if (gang) gang->is_refused = gang->is_refused || is_refused;
+  if (gang) asked.whole = gang->ask;
+  asked.is_elastic = asked.is_elastic && !asked.whole.has_slices();
   if (gang && asked.wanted.empty()) {
     want_all(plan, kept, *gang);
   } else if (gang) {
     const int lacking = static_cast<int>(plan.seats_wanted.size());
     gang->is_enough = plan.pods_wanted - lacking >= plan.members_least;
+    if (gang->ask.slices.size > 1 && !want_slice(seen, asked, *gang))
+      return refuse(key, asked, {.obstacle = "the others of their slice come or go first"});
     want_more(seen, asked, charged, *gang);
   }
   if (!gang) return refuse(key, asked, {.defect = gang.error().message});
@@ -232,6 +236,7 @@ void Placer::want_all(const core::Plan& plan, int kept, admission::Gang& gang) {
   const int all = gang.ask.units;
   gang.kept_units = std::min(kept, all);
   gang.keeps_quota = kept > 0 && !gang.queue.empty();
+  if (gang.ask.has_slices()) return;
   gang.ask.units = plan.seats_least;
   gang.more_units = plan.members_least < all ? all - gang.ask.units : 0;
 }
@@ -247,7 +252,8 @@ void Placer::want_more(const core::Observed& seen, const Asked& asked, const std
   gang.is_growth = asked.is_elastic && gang.kept_units == 0;
   gang.is_underway = !gang.is_growth;
   if (gang.is_growth) gang.waits_since.reset();
-  gang.beside = nodes_of(seen);
+  gang.own = nodes_of(seen);
+  if (gang.beside.empty()) gang.beside = gang.own;
 }
 
 void Placer::leave(const JobKey& key) {

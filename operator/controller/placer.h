@@ -94,7 +94,12 @@ class Placer {
   const PriorityClass* class_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
   bool preempts(const api::TrainingJob& job, const nlohmann::json& pod) const;
   Result<std::int64_t> priority_of(const api::TrainingJob& job, const nlohmann::json& pod) const;
-  Result<int> required_depth(const api::TrainingJob& job) const;
+  // `field` of spec.scheduling names it; 0: it is "".
+  Result<int> depth_of(const std::string& field, const std::string& level) const;
+  Result<placement::Slices> slices_of(const api::TrainingJob& job) const;
+  bool want_slice(const core::Observed& seen, Asked& asked, admission::Gang& gang);
+  bool fits_elsewhere(const admission::Gang& gang, const Asked& asked);
+  std::string slices_text(const placement::Ask& ask) const;
   Status check_queue(const admission::Gang& gang) const;
   void rename_charges(const std::string& queue);
   placement::Resources charged_each(const Held& held) const;

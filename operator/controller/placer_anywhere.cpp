@@ -25,6 +25,7 @@ bool Placer::may_be_anywhere(const admission::Gang& gang, const Asked& refused, 
   const core::Seating& seating = refused.answer->seating;
   const auto& since = seating.lacks_nodes_since;
   if (!policy_.asks_by_pods || !since || now < *since + refused.asks_by_pods_after) return false;
+  if (gang.ask.slices.size > 1 || refused.whole.slices.size > 1) return false;
   const bool is_whole = refused.wanted.empty();
   if (is_whole && anywhere_.size() >= kAskersMax) return false;
   if (seating.is_room_elsewhere || (gang.is_enough && !gang.avoided.empty())) return false;

@@ -39,8 +39,9 @@ struct HeldRoom {
 
 struct AskedRoom {  // of which job, while it is in line or has an answer
   std::int64_t attempt = 0, generation = 0;
-  int replicas = 0;
+  placement::Ask whole = {};                // of all of it, where nothing of it is there
   std::vector<api::PlacedPod> wanted = {};  // empty: the whole gang
+  std::vector<std::string> staying = {};    // in slices: the ledger's keys of its pods that stay
   bool is_elastic = false;                  // it may be smaller than that
   std::optional<SeatingAnswer> answer = std::nullopt;
   std::optional<core::Seating> refusal = std::nullopt;        // the answer that it took last
@@ -53,8 +54,8 @@ struct AskedRoom {  // of which job, while it is in line or has an answer
 // number of its workers.
 struct Hopeless {
   placement::Shape shape;
-  int depth = 0;  // of the domains that it may be in
-  int units = 0;  // the most that one of these could hold
+  placement::Ask ask;
+  int units = 0;  // the most that one of the domains that it may be in could hold
 };
 
 }  // namespace pawl::controller

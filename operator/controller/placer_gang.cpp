@@ -84,17 +84,23 @@ bool Placer::preempts(const api::TrainingJob& job, const json& pod) const {
   return named == nullptr || named->preempts;
 }
 
-Result<int> Placer::required_depth(const api::TrainingJob& job) const {
-  const std::string level = api::required_level(job.spec.scheduling);
+Result<int> Placer::depth_of(const std::string& field, const std::string& level) const {
   if (level.empty()) return 0;
   if (const auto depth = levels_.depth_of(level)) return *depth;
   std::string known = api::kHostLevel;
   for (int depth = levels_.host_depth() - 1; depth > 0; --depth)
     known += ", " + levels_.name_at(depth);
-  return fail(Code::kInvalid, "spec.scheduling.topology: this cluster has no level \"" + level +
-                                  "\" (it has " + known +
+  return fail(Code::kInvalid, "spec.scheduling." + field + ": this cluster has no level \"" +
+                                  level + "\" (it has " + known +
                                   "): name one of these, or have the level added to "
                                   "placement.levels of the chart");
+}
+
+Result<placement::Slices> Placer::slices_of(const api::TrainingJob& job) const {
+  const auto& scheduling = job.spec.scheduling;
+  if (!scheduling || !scheduling->slices) return placement::Slices{};
+  PAWL_TRY(depth, depth_of("slices", scheduling->slices->level));
+  return placement::Slices{scheduling->slices->size, depth};
 }
 
 // What is wrong with its place in line does not hold up a gang that has begun.
@@ -103,8 +109,10 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
   PAWL_TRY(pod, pod_of(job, now));
   const auto priority = priority_of(job, pod);
   if (!priority && !is_underway) return tl::make_unexpected(priority.error());
-  const auto depth = required_depth(job);
+  const auto depth = depth_of("topology", api::required_level(job.spec.scheduling));
   if (!depth && !is_underway) return tl::make_unexpected(depth.error());
+  const auto slices = slices_of(job);
+  if (!slices && !is_underway) return tl::make_unexpected(slices.error());
   admission::Gang gang{
       .id = id_of(key),
       .is_underway = is_underway,
@@ -115,7 +123,9 @@ Result<admission::Gang> Placer::gang_of(const JobKey& key, const api::TrainingJo
       .waits_since = is_underway ? lacking_since(job) : job.status.attempt_time.value_or(now),
       .run_max = run_max(job, now),
       .shape = {placement::requests_of(pod), placement::Demands::of(member_of(pod, "spec"))},
-      .ask = {.units = job.spec.replicas, .required_depth = depth.value_or(0)},
+      .ask = {.units = job.spec.replicas,
+              .required_depth = depth.value_or(0),
+              .slices = slices.value_or(placement::Slices{})},
       .queue = queue_name(job)};
   gang.charged = charged_as(gang.shape.requests, flavor_of(flavors_, gang.shape.demands),
                             quotas_.find(gang.queue));

@@ -27,9 +27,14 @@ bool are_all_bound(const core::Observed& seen) {
   return std::ranges::none_of(seen.pods, [](const auto* pod) { return pod->node.empty(); });
 }
 
+bool is_in_slices(const api::TrainingJob& job) {
+  return job.spec.scheduling && job.spec.scheduling->slices;
+}
+
 }  // namespace
 
-// Nodes that are not in the tree, or not any more, have no place in it.
+// Nodes that are not in the tree, or not any more, have no place in it: a gang in slices keeps the
+// ranks that it has.
 std::vector<int> Placer::rank_order(const core::Observed& seen) {
   const api::PlacementStatus& placement = seen.job->status.placement;
   if (seen.group == nullptr || placement.attempt != seen.group->spec.attempt) return {};
@@ -44,6 +49,7 @@ std::vector<int> Placer::rank_order(const core::Observed& seen) {
     const std::string bound = pod != pods.end() ? pod->second->node : "";
     const auto host = ledger_.number_of(
         bound.empty() ? api::node_of(placement, placement.attempt, place.slot, place.n) : bound);
+    if (!host && is_in_slices(*seen.job)) return {};
     if (!host) continue;
     slots.push_back(place.slot);
     hosts.push_back(*host);

@@ -82,6 +82,8 @@ std::string Placer::defect_of(const api::TrainingJob& job, const std::string& wh
   if (scheduling && !scheduling->queue_name.empty())
     return "spec.scheduling.queueName cannot be kept, because " + why +
            ": change that, or suspend the job and remove it";
+  if (scheduling && scheduling->slices)
+    return "spec.scheduling.slices cannot be kept, because " + why + ": change that, or remove it";
   if (api::required_level(scheduling).empty()) return "";
   return "spec.scheduling.topology with mode Required cannot be kept, because " + why +
          ": change that, or make it Preferred";

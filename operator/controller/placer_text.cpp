@@ -20,16 +20,26 @@ std::string counted(int count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+// How they have to lie, after what they are.
+std::string Placer::slices_text(const placement::Ask& ask) const {
+  if (!ask.has_slices()) return "";
+  return " in slices of " + std::to_string(ask.slices.size) + ", each within one " +
+         levels_.name_at(ask.slices.depth) + (ask.required_depth > 0 ? "," : "");
+}
+
 // Within which domains it has to be, and what the best of them has.
 std::string Placer::nearness(const admission::Gang& gang) {
   const placement::Topology& topology = ledger_.topology();
   const placement::Room& room = ledger_.room(gang.shape);
   const placement::Ask ask = admission::ask_of(ledger_, gang);
   const int depth = ask.required_depth;
+  if (depth == 0 && ask.has_slices())
+    return ": " + std::to_string(placement::largest(topology, room, ask).units) +
+           " would fit so, in all ";
   if (depth == 0) return ": ";
   const std::string level = levels_.name_at(depth);
   if (ask.beside.empty()) {
-    const auto most = placement::largest(topology, room, depth);
+    const auto most = placement::largest(topology, room, ask);
     const std::string best = most.domain == nullptr ? "" : level + " " + most.domain->path;
     return " within one " + level + ": " +
            (best.empty() ? "" : best + " would hold " + std::to_string(most.units) + ", in all ");
@@ -89,8 +99,9 @@ std::string Placer::obstacle(const admission::Gang& gang, const admission::Verdi
   }
   const std::string each = requests_text(gang.shape.requests);
   std::string text = "no room for " + counted(gang.ask.units, "worker") +
-                     (each.empty() ? "" : " of " + each + " each") + nearness(gang) +
-                     std::to_string(fit) + " would fit, on " + std::to_string(nodes) + " of " +
+                     (each.empty() ? "" : " of " + each + " each") + slices_text(gang.ask) +
+                     nearness(gang) + std::to_string(fit) + " would fit, on " +
+                     std::to_string(nodes) + " of " +
                      counted(static_cast<int>(room.units().size()), "node");
   if (verdict.ahead > 0) text += "; " + counted(verdict.ahead, "job") + " before it in line";
   if (verdict.kept) text += kept_text(*verdict.kept, gang.ask.units, now);
@@ -109,6 +120,25 @@ bool Placer::lacks_nodes(const admission::Gang& gang, const admission::Verdict& 
          preemptor_.leaving_for(gang.id) == 0;
 }
 
+// All of a gang that has to be near each other. In slices it needs a part of the nodes that it
+// would leave: most of its slices stay. What its other pods hold may be free soon, where they are.
+bool Placer::fits_elsewhere(const admission::Gang& gang, const Asked& asked) {
+  const placement::Ask& whole = asked.whole;
+  if (whole.required_depth == 0 && !whole.has_slices()) return false;
+  const placement::Topology& topology = ledger_.topology();
+  placement::Room room = ledger_.room(gang.shape);
+  if (whole.has_slices()) {
+    const placement::Ledger::Leaver itself{gang.id, asked.staying};
+    placement::Clearing clearing = ledger_.clearing(gang.shape, std::span(&itself, 1));
+    const placement::HostRange all{0, topology.hosts()};
+    constexpr std::size_t kSpare = 0;
+    clearing.take_out(kSpare, all);
+    room = clearing.room(topology, all);
+  }
+  line_.close_kept(ledger_, gang, room);
+  return placement::largest(topology, room, whole).units >= whole.units;
+}
+
 Placer::Answer Placer::refusal(const admission::Verdict& verdict, Asked& asked, TimePoint now) {
   const admission::Gang& gang = *line_.find(verdict.id);
   if (!lacks_nodes(gang, verdict)) {
@@ -121,12 +151,8 @@ Placer::Answer Placer::refusal(const admission::Verdict& verdict, Asked& asked, 
                  .lacks_nodes_since = asked.lacks_nodes_since,
                  .keeps_quota = gang.keeps_quota},
                 verdict.ahead};
-  const int depth = gang.ask.required_depth;
-  if (gang.is_underway && depth > 0 && !verdict.shortage) {
-    const placement::Room room = line_.room_beside_kept(ledger_, gang);
-    const auto most = placement::largest(ledger_.topology(), room, depth);
-    answer.seating.is_room_elsewhere = most.units >= asked.replicas;
-  }
+  answer.seating.is_room_elsewhere =
+      gang.is_underway && !verdict.shortage && fits_elsewhere(gang, asked);
   return answer;
 }
 

@@ -82,7 +82,8 @@ void keep_workers(PlacementStatus& placement, int most) {
 bool is_left_to_scheduler(const Pass& pass) {
   if (pass.seen.seating == nullptr) return true;
   const auto& scheduling = pass.job.spec.scheduling;
-  if (scheduling && (!scheduling->queue_name.empty() || !required_level(scheduling).empty()))
+  if (scheduling && (!scheduling->queue_name.empty() || scheduling->slices ||
+                     !required_level(scheduling).empty()))
     return false;
   const auto& moves = pass.job.status.restarts.by_cause;
   const auto found = moves.find(cause::kUnschedulable);

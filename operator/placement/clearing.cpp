@@ -37,8 +37,49 @@ Room Clearing::room(const Topology& topology, HostRange range) const {
   return {topology, std::move(units), now_.is_pristine};
 }
 
+void Clearing::set_slices(std::vector<HostRange> domains, int size) {
+  slice_domains_ = std::move(domains);
+  slice_size_ = size;
+  slice_units_.clear();
+  slice_domain_of_.assign(now_.units.size(), -1);
+  for (const HostRange& range : slice_domains_) {
+    const int number = static_cast<int>(slice_units_.size());
+    for (int host = range.first; host < range.end; ++host)
+      slice_domain_of_[static_cast<std::size_t>(host)] = number;
+    slice_units_.push_back(units(range));
+  }
+  counted_ = {};
+}
+
+// A range is one of these domains, or some of them.
+bool Clearing::fits_in_slices(HostRange range, int wanted) {
+  if (slice_size_ == 1) return true;
+  if (range.first != counted_.first || range.end != counted_.end) count_slices(range);
+  return counted_units_ >= wanted;
+}
+
+void Clearing::count_slices(HostRange range) {
+  counted_ = range;
+  counted_units_ = 0;
+  const auto first = std::ranges::lower_bound(slice_domains_, range.first, {}, &HostRange::first);
+  for (auto it = first; it != slice_domains_.end() && it->first < range.end; ++it)
+    counted_units_ += in_slices(static_cast<int>(it - slice_domains_.begin()));
+}
+
+void Clearing::note(std::size_t host, int units) {
+  const int more = units - std::exchange(now_.units[host], units);
+  if (slice_size_ == 1 || more == 0 || slice_domain_of_[host] < 0) return;
+  const int domain = slice_domain_of_[host];
+  const bool is_counted =
+      slice_domains_[static_cast<std::size_t>(domain)].first >= counted_.first &&
+      static_cast<int>(host) < counted_.end;
+  const int before = in_slices(domain);
+  slice_units_[static_cast<std::size_t>(domain)] += more;
+  if (is_counted) counted_units_ += in_slices(domain) - before;
+}
+
 void Clearing::close(int host) {
-  now_.units[static_cast<std::size_t>(host)] = 0;
+  note(static_cast<std::size_t>(host), 0);
   now_.may_host[static_cast<std::size_t>(host)] = false;
 }
 
@@ -50,7 +91,8 @@ int Clearing::change(std::size_t group, HostRange range, int sign) {
     for (std::size_t i = 0; i < now_.needs.size(); ++i)
       now_.free[first + i] += sign * now_.amounts[use.amounts + i];
     if (!now_.may_host[host]) continue;
-    const int before = std::exchange(now_.units[host], fitting(host));
+    const int before = now_.units[host];
+    note(host, fitting(host));
     more += now_.units[host] - before;
   }
   return more;

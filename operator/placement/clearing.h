@@ -39,6 +39,10 @@ class Clearing {
   // fewer.
   int take_out(std::size_t group, HostRange range) { return change(group, range, 1); }
   int put_back(std::size_t group, HostRange range) { return -change(group, range, -1); }
+  // Members are to lie in slices: each of so many within one of these, which follow each other.
+  void set_slices(std::vector<HostRange> domains, int size);
+  // Of those that fit on a range, as many in whole slices. True where there are none.
+  bool fits_in_slices(HostRange range, int units);
   void close(int host);  // no room there from now on, whoever is gone
   bool touches(std::size_t group, HostRange range) const { return !uses(group, range).empty(); }
   // Members that fit on one host, and on all of a range, now.
@@ -51,8 +55,21 @@ class Clearing {
  private:
   int change(std::size_t group, HostRange range, int sign);
   int fitting(std::size_t host) const;
+  void count_slices(HostRange range);
+  void note(std::size_t host, int units);
+  int in_slices(int domain) const {
+    return slice_units_[static_cast<std::size_t>(domain)] / slice_size_ * slice_size_;
+  }
 
   Start now_;
+  std::vector<HostRange> slice_domains_;
+  std::vector<int> slice_units_;      // of each of these
+  std::vector<int> slice_domain_of_;  // by host; -1: of none
+  int slice_size_ = 1;
+  // The range that was asked for last, which is asked for again after each change: what all of its
+  // domains have.
+  HostRange counted_;
+  int counted_units_ = 0;
 };
 
 }  // namespace pawl::placement

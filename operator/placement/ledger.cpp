@@ -330,19 +330,21 @@ const std::vector<int>& Ledger::units_ever(const Shape& shape) {
       fit = std::min(fit, (at(row.most, column) - at(row.fixed, column)) / need);
     known.units_ever[number] = bounded_units(fit);
   }
-  known.most_ever.assign(static_cast<std::size_t>(topology_->host_depth()) + 1, kUnknownUnits);
+  known.most_ever.clear();
   known.ever_as_of = changes_ever_;
   return known.units_ever;
 }
 
 // Each of many gangs of one kind asks.
-int Ledger::most_ever(const Shape& shape, int depth) {
+int Ledger::most_ever(const Shape& shape, const Ask& ask) {
   units_ever(shape);
   Known& known = known_room(shape);
-  int& most = known.most_ever[static_cast<std::size_t>(depth)];
-  if (most == kUnknownUnits)
-    most = largest(*topology_, Room::emptied(*topology_, known.units_ever), depth).units;
-  return most;
+  const auto [known_most, is_new] =
+      known.most_ever.try_emplace({ask.required_depth, ask.slices.size, ask.slices.depth}, 0);
+  if (is_new)
+    known_most->second =
+        largest(*topology_, Room::emptied(*topology_, known.units_ever), ask).units;
+  return known_most->second;
 }
 
 Ledger::Extent Ledger::extent_of(const Shape& shape) {

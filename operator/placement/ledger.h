@@ -61,7 +61,7 @@ class Ledger {
   // What would fit on each host if it were well, and nothing but fixtures were there: of the most
   // that it ever had, since devices are gone for a while when a machine starts anew.
   const std::vector<int>& units_ever(const Shape& shape);
-  int most_ever(const Shape& shape, int depth);  // … in one domain of this depth
+  int most_ever(const Shape& shape, const Ask& ask);  // … in one domain that is deep enough
   struct Extent {
     int hosts = 0;   // that such a pod may be on, once they are well
     Resources most;  // of what it asks for, that one of these has for it
@@ -112,7 +112,8 @@ class Ledger {
     Room room;
     std::vector<int> units_after;  // when all have ended that will
     std::size_t changes = 0;
-    std::vector<int> units_ever = {}, most_ever = {};  // … by depth, as far as it was asked for
+    std::vector<int> units_ever = {};
+    std::map<std::array<int, 3>, int> most_ever = {};  // by depth, and slices; as asked for
     std::uint64_t ever_as_of = 0;                      // changes of that
   };
   std::size_t column_of(const std::string& resource);

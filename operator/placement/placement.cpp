@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "operator/placement/choice.h"
 #include "operator/placement/ranks.h"
+#include "operator/placement/slices.h"
 
 namespace pawl::placement {
 namespace {
@@ -22,6 +23,10 @@ class Search {
         chooser_(topology, room, beside_, ask.units) {}
 
   std::optional<Placement> run();
+  // In a domain that holds them.
+  Placement within(int depth, const Domain& domain) const {
+    return placement_of(depth, chooser_.choose(depth, domain));
+  }
 
  private:
   struct Found {
@@ -191,10 +196,15 @@ Largest largest(const Topology& topology, const Room& room, int depth) {
   return most;
 }
 
+Placement place_within(const Topology& topology, const Room& room, const Ask& ask,
+                       const Domain& domain) {
+  return Search(topology, room, ask).within(ask.required_depth, domain);
+}
+
 std::optional<Placement> place(const Topology& topology, const Room& room, const Ask& ask) {
   PAWL_CHECK(ask.units > 0, "a gang has a member");
   PAWL_CHECK(std::cmp_equal(room.units().size(), topology.hosts()), "room is said of each host");
-  return Search(topology, room, ask).run();
+  return ask.has_slices() ? place_slices(topology, room, ask) : Search(topology, room, ask).run();
 }
 
 }  // namespace pawl::placement

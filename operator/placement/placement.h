@@ -14,6 +14,9 @@
 // members on four hosts of one rack and three on one host of another three had better stay in the
 // second, and four in the first, and no order has both.
 //
+// With slices, their domains are the smallest that are counted: how they fill those is decided as
+// for hosts, and within each as for a gang of its own.
+//
 // Exact for the common domain and the two depths below it at any size (a knapsack over sorted
 // children; the greedy choice of the largest is the fewest of one level). Below that exact for
 // kExactHosts hosts; for more the better of two: the fewest within what the knapsack chose, and the
@@ -21,6 +24,7 @@
 // that: the fewest new ones of each level within what was chosen above.
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <span>
 #include <vector>
@@ -32,12 +36,23 @@ namespace pawl::placement {
 
 inline constexpr int kExactHosts = 24;
 
+// Members that exchange more among themselves than with the others (of one tensor-parallel or
+// pipeline group): each so many, in the order of ranks, lie within one domain of this depth.
+struct Slices {
+  int size = 1;  // 1: there are none
+  int depth = 0;
+  auto operator<=>(const Slices&) const = default;
+};
+
 struct Ask {
   int units = 0;           // members, 1 at least
   int required_depth = 0;  // the common domain is this deep at least
   // Hosts of members of the same gang that stay where they are, in any order: they and their
   // domains are touched already, and the common domain is that of all.
   std::vector<int> beside = {};
+  // `units` is a multiple of their size, and of `beside` each of their domains has one.
+  Slices slices = {};
+  bool has_slices() const { return slices.size > 1 && required_depth < slices.depth; }
 };
 
 struct Share {
@@ -61,6 +76,10 @@ struct Largest {
   const Domain* domain = nullptr;  // of the topology; nothing where no host has room
 };
 Largest largest(const Topology& topology, const Room& room, int depth);
+// … of members in whole slices, in one that is deep enough.
+Largest largest(const Topology& topology, const Room& room, const Ask& ask);
+// What is left over of a domain where they do not fill a group is no room. Of the same topology.
+Room whole_slices(const Topology& topology, const Room& room, const Slices& slices);
 
 // Of members that are there, each on its host: their numbers, depth-first, of domains the one with
 // the first member first. So a ring leaves each domain once, and they keep the order that they had

@@ -71,6 +71,35 @@ Topology::Topology(std::vector<Machine> machines, std::span<const std::string> l
   for (Leaf& leaf : leaves) names_.push_back(std::move(leaf.path.back()));
 }
 
+Topology Topology::cut(int depth) const {
+  Topology tree;
+  for (int above = 0; above <= depth; ++above) {
+    std::vector<Domain>& level = tree.levels_.emplace_back();
+    level.reserve(domains(above).size());
+    for (const Domain& domain : domains(above))
+      level.push_back({.first_child = domain.first_child,
+                       .end_child = domain.end_child,
+                       .parent = domain.parent});
+  }
+  int number = 0;
+  for (Domain& leaf : tree.levels_.back()) {
+    leaf.first_child = leaf.end_child = 0;
+    leaf.first_host = number;
+    leaf.end_host = ++number;
+  }
+  for (int above = depth - 1; above >= 0; --above) {
+    const std::vector<Domain>& below = tree.levels_[static_cast<std::size_t>(above) + 1];
+    for (Domain& domain : tree.levels_[static_cast<std::size_t>(above)]) {
+      domain.first_host = domain.end_host = 0;
+      if (domain.first_child == domain.end_child) continue;  // a cluster without machines
+      domain.first_host = below[static_cast<std::size_t>(domain.first_child)].first_host;
+      domain.end_host = below[static_cast<std::size_t>(domain.end_child) - 1].end_host;
+    }
+  }
+  tree.names_.resize(static_cast<std::size_t>(number));
+  return tree;
+}
+
 std::span<const Domain> Topology::children(int depth, const Domain& domain) const {
   if (depth >= host_depth()) return {};
   return domains(depth + 1).subspan(

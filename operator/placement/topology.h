@@ -38,12 +38,15 @@ class Topology {
     return levels_[static_cast<std::size_t>(depth)];
   }
   std::span<const Domain> children(int depth, const Domain& domain) const;
+  // The tree down to this depth: the domains there are its hosts. Nothing has a name in it.
+  Topology cut(int depth) const;
   // Of a domain in domains(depth).
   std::size_t index_of(int depth, const Domain& domain) const {
     return static_cast<std::size_t>(&domain - domains(depth).data());
   }
 
  private:
+  Topology() = default;
   std::vector<std::vector<Domain>> levels_;
   std::vector<std::string> names_;
 };

@@ -166,6 +166,8 @@ std::vector<CrdCase> scheduling_cases() {
   const json both = with(json::array({block, rack}));
   const json spares = changed(job, "/spec/scheduling/spares", 2);
   const json native = changed(spares, "/spec/runtime/kind", "Native");
+  const json slices = changed(changed(job, "/spec/replicas", 4), "/spec/scheduling/slices",
+                              {{"size", 2}, {"level", "rack"}});
   return {
       create("scheduling", both),
       create("scheduling, nothing", changed(job, "/spec/scheduling", json::object())),
@@ -186,6 +188,16 @@ std::vector<CrdCase> scheduling_cases() {
       create("spares, in place", changed(spares, "/spec/failurePolicy", {{"strategy", "InPlace"}})),
       create("spares of as many as can be", changed(native, "/spec/replicas", 2046)),
       create("spares of more than can be", changed(native, "/spec/replicas", 2047)),
+      create("slices", slices),
+      create("slices of all", changed(slices, "/spec/scheduling/slices/size", 4)),
+      create("slices that are not whole", changed(slices, "/spec/scheduling/slices/size", 3)),
+      create("slices, elastic", changed(changed(slices, "/spec/runtime/kind", "Native"),
+                                        "/spec/elastic", {{"minReplicas", 2}})),
+      create("slices, spares", changed(slices, "/spec/scheduling/spares", 1)),
+      create("slices, no spares", changed(slices, "/spec/scheduling/spares", 0)),
+      create("slices, another number", changed(slices, "/spec/replicas", 5)),
+      update("slices there", changed(job, "/spec/replicas", 4), slices),
+      update("slices away", slices, changed(job, "/spec/replicas", 4)),
       update("spares there", job, spares),
       update("spares away", spares, job),
   };

@@ -142,6 +142,12 @@ Knobs draw_knobs(Random& random) {
   knobs.hold_start = random.one_in(4) ? 1 + static_cast<int>(random.below(3)) : 0;
   knobs.has_spares = random.one_in(4);
   knobs.asks_by_pods = knobs.places && random.one_in(3);
+  const bool may_be_tight = knobs.places && knobs.break_gpu == 0 && !knobs.is_crowded;
+  knobs.has_slices = may_be_tight && random.one_in(2);
+  if (knobs.has_slices) {  // two machines for the largest job, so that slices are torn
+    knobs.pods_per_node = kLargestJob / 2;
+    knobs.nodes += 2;
+  }
   return knobs;
 }
 
@@ -178,6 +184,7 @@ std::string Knobs::describe() const {
   if (hold_start > 0) text += ", late starts";
   if (has_spares) text += ", spares";
   if (asks_by_pods) text += ", an autoscaler";
+  if (has_slices) text += ", slices";
   return text;
 }
 

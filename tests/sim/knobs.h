@@ -69,6 +69,7 @@ struct Knobs {
   bool places = false;        // the operator decides on nodes
   bool asks_by_pods = false;  // who waits for room gets pods without nodes
   bool has_spares = false;    // jobs have workers that wait for a lost one's place
+  bool has_slices = false;    // the workers of some lie together by twos
   seconds reserve_after{300};  // of waiting: room is kept for who waits
   bool has_queues = false;     // and their quotas
   bool is_crowded = false;     // the others are urgent, and one can do with fewer workers

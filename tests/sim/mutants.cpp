@@ -148,6 +148,7 @@ const std::vector<MutantName> kAll = {
     {Mutant::kI50SparesTrain, "I50SparesTrain"},
     {Mutant::kI51RanksBySlot, "I51RanksBySlot"},
     {Mutant::kI52ForEver, "I52ForEver"},
+    {Mutant::kI53TornSlice, "I53TornSlice"},
     {Mutant::kI7LossUnconfirmed, "I7LossUnconfirmed"},
     {Mutant::kI8VictimBlamed, "I8VictimBlamed"},
     {Mutant::kI9EarlySuccess, "I9EarlySuccess"},

@@ -176,10 +176,11 @@ void Nodes::withdraw(Node& node) {
 void Nodes::blip_one(milliseconds time) {
   Node& node = *nodes_[place_.engine.random().below(nodes_.size())];
   if (!is_reachable(node)) return;
-  // A zombie: its kubelet is gone, its containers run on and have their network.
+  // A zombie: its kubelet is gone, its containers run on and have their network. They may train and
+  // tell for as long after their attempt has ended.
   const bool is_zombie = place_.engine.random().one_in(3);
   place_.api.count_fault(is_zombie ? "node zombie" : "node blip");
-  if (!is_zombie) place_.truth.unheard += time;
+  place_.truth.unheard += time;
   place_.engine.trace(node.name + (is_zombie ? " has no kubelet for " : " is cut off for ") +
                       std::to_string(time.count()) + " ms");
   node.is_cut = true;

@@ -91,7 +91,7 @@ std::map<std::string, placement::Host> Nodes::hosts() const {
     if (node->is_cordoned)
       host.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
     if (node->is_spot) host.labels[kSpotLabel] = "spot";
-    host.labels[kRackLabel] = std::to_string(hosts.size() / 2);
+    host.labels[kRackLabel] = std::to_string(node->number / 2);
     if (node->is_spot && place_.knobs.taints_spot)
       host.taints.push_back({kSpotLabel, "", "NoSchedule"});
     hosts.insert_or_assign(node->name, std::move(host));

@@ -109,6 +109,7 @@ class Oracles final : public ApiObserver {
   void i44_quotas_are_kept(const nlohmann::json& pod, const PodFacts& facts);
   void i52_has_waited(const JobWrite& write);
   void i52_nodes_had_their_time(const JobWrite& write);
+  void i53_slices_are_whole(const JobWrite& write);
 
   // oracles_tally.cpp
   void i38_commits_are_counted(const local::Change& change);

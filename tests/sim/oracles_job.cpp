@@ -106,6 +106,7 @@ void Oracles::on_job_written(const local::Change& change) {
   i45_preemption_is_carried_through(write);
   i45_shrinking_has_a_reason(write);
   i52_has_waited(write);
+  i53_slices_are_whole(write);
   i20_resume_is_a_new_start(write);
   i40_broken_node_is_avoided(write);
   i41_spot_is_avoided_for_a_while(write);

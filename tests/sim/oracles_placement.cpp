@@ -15,6 +15,16 @@ namespace pawl::sim {
 using kube::resources::kPods;
 using nlohmann::json;
 
+namespace {
+
+// By the machine's name, which ends with its number (Nodes::hosts).
+std::string rack_of(const std::string& node) {
+  const auto dash = node.rfind('-');
+  return dash == std::string::npos ? node : std::to_string(std::stoi(node.substr(dash + 1)) / 2);
+}
+
+}  // namespace
+
 bool Oracles::is_left_to_scheduler(const local::Object& job) const {
   if (!knobs_.places || job == nullptr) return false;
   const auto decoded = api::decode_training_job(*job);
@@ -101,6 +111,35 @@ void Oracles::i52_has_waited(const JobWrite& write) {
   if (knobs_.clock_step == 0 && after.attempt_time &&
       engine_.clock().now() < *after.attempt_time + core::Policy{}.provisioning_after)
     fail("I52", write.after.meta.name + " has not waited for room");
+}
+
+// By each slot's node, or its last one: what comes in place of a lost member has the same domain,
+// or all of its slice has another one.
+void Oracles::i53_slices_are_whole(const JobWrite& write) {
+  const TrainingJobStatus& status = write.after.status;
+  const auto& scheduling = write.after.spec.scheduling;
+  if (!scheduling || !scheduling->slices || status.placement.nodes.empty()) return;
+  if (status.placement == write.before.status.placement) return;
+  const auto [size, level] = *scheduling->slices;
+  std::vector<std::string> nodes;  // by slot
+  for (const PlacedNode& node : status.placement.nodes)
+    nodes.insert(nodes.end(), static_cast<std::size_t>(node.workers), node.name);
+  for (const PlacedPod& pod : status.placement.later) {
+    nodes.resize(std::max(nodes.size(), static_cast<std::size_t>(pod.slot) + 1));
+    nodes[static_cast<std::size_t>(pod.slot)] = pod.node;
+  }
+  std::map<std::size_t, std::set<std::string>> domains;  // by slice
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
+    if (nodes[slot].empty()) continue;
+    const std::string domain = level == "host" ? nodes[slot] : rack_of(nodes[slot]);
+    domains[slot / static_cast<std::size_t>(size)].insert(domain);
+  }
+  api_.count_fault("slices are placed");
+  for (const auto& [slice, touched] : domains) {
+    if (touched.size() > 1)
+      fail("I53", "slice " + std::to_string(slice) + " of " + write.after.meta.name + " lies in " +
+                      std::to_string(touched.size()) + " domains");
+  }
 }
 
 }  // namespace pawl::sim

@@ -17,6 +17,10 @@ std::string phase_of(const json& job) {
   return job.contains("status") ? job["status"].value("phase", "") : "";
 }
 
+int slice_size(const json& job) {
+  return job.value(json::json_pointer("/spec/scheduling/slices/size"), 1);
+}
+
 }  // namespace
 
 bool is_over(const json& job) {
@@ -66,6 +70,7 @@ json People::draw_spec() {
     spec["scheduling"]["startTimeoutSeconds"] = random.one_in(2) ? 20 : 60;
   if (knobs_.has_spares && !knobs_.recreates_all && !random.one_in(3))
     spec["scheduling"]["spares"] = random.one_in(3) ? 2 : 1;
+  if (knobs_.has_slices) draw_slices(spec);
   return spec;
 }
 
@@ -75,7 +80,7 @@ void People::draw_scheduling(json& spec) {
   if (random.one_in(3)) spec["scheduling"]["priorityClassName"] = kUrgent;
   const bool is_alone = !spec.contains("elastic") && !spec.contains("capacity");
   if (random.one_in(3) && is_alone) {
-    const char* level = random.one_in(2) ? "host" : "rack";
+    const char* level = random.one_in(2) && !knobs_.has_slices ? "host" : "rack";
     spec["scheduling"]["topology"] = json::array({{{"level", level}, {"mode", "Required"}}});
   }
   const bool has_quota = !spec.contains("capacity") && spec["replicas"] <= kMostOfBoth;
@@ -83,6 +88,14 @@ void People::draw_scheduling(json& spec) {
     const bool is_first = random.one_in(2) || spec["replicas"] > kMostOfSecond;
     spec["scheduling"]["queueName"] = is_first ? "first" : "second";
   }
+}
+
+void People::draw_slices(json& spec) {
+  const int replicas = spec["replicas"], size = replicas % 3 == 0 ? 3 : 2;
+  const bool has_spares = spec.contains(json::json_pointer("/scheduling/spares"));
+  if (spec.contains("elastic") || spec.contains("capacity") || has_spares) return;
+  const char* level = engine_.random().one_in(2) ? "host" : "rack";
+  if (replicas % size == 0) spec["scheduling"]["slices"] = {{"size", size}, {"level", level}};
 }
 
 // What workers take of it are pods. Every job fits into either, alone.
@@ -172,6 +185,8 @@ void People::toggle_suspend() {
 void People::set_replicas(const std::string& name, int replicas) {
   const json found = job(name);
   if (found.is_null()) return;
+  const int size = slice_size(found);
+  replicas = std::max(size, replicas - replicas % size);  // more might be beyond its quota
   engine_.trace("the user scales " + name + " to " + std::to_string(replicas));
   ++truth_.jobs[found["metadata"]["uid"]].edits;
   ++truth_of(found)->sizes;
@@ -196,8 +211,8 @@ void People::scale() {
     found = job(name);
   }
   if (found.is_null()) return;
-  if (knobs_.has_spares && !knobs_.recreates_all && engine_.random().one_in(3))
-    return set_spares(name, found);
+  const bool may_have_spares = knobs_.has_spares && !knobs_.recreates_all && slice_size(found) == 1;
+  if (may_have_spares && engine_.random().one_in(3)) return set_spares(name, found);
   const int before = found["spec"].value("replicas", 1);
   set_replicas(name, 1 + static_cast<int>(engine_.random().below(4)));
   if (engine_.random().one_in(2)) {

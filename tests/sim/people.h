@@ -64,6 +64,7 @@ class People {
   nlohmann::json draw_capacity(int replicas);
   void crowd(const std::string& name, nlohmann::json& spec) const;
   void draw_scheduling(nlohmann::json& spec);
+  void draw_slices(nlohmann::json& spec);
   nlohmann::json job(const std::string& name);
   AttemptTruth* truth_of(const nlohmann::json& job);
   void patch(Actor actor, const kube::Resource& resource, const std::string& name,

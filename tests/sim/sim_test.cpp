@@ -105,6 +105,19 @@ TEST_CASE("sim: a known bug is caught, and the code as it is passes the same see
   CHECK(!hunt(pawl::Mutant::kNone, 1, 20, false).is_killed);
 }
 
+TEST_CASE("sim: bugs that seeds seldom show are seen in their stories", "[sim][I51][I52][I53]") {
+  const std::pair<pawl::Mutant, const char*> known[] = {
+      {pawl::Mutant::kI51RanksBySlot, "dealt-anew"},
+      {pawl::Mutant::kI52ForEver, "by-pods-too-late"},
+      {pawl::Mutant::kI53TornSlice, "torn-slice"}};
+  for (const auto& [mutant, story] : known) {
+    INFO(story);
+    pawl::active_mutant = mutant;
+    CHECK(run_experiment({story, Blow::kNone, 0}, false).failure);
+    pawl::active_mutant = pawl::Mutant::kNone;
+  }
+}
+
 namespace {
 
 // The first of these clusters that fails; 0: none does.

@@ -27,9 +27,7 @@ bool comes_to(World& world, const char* name, const std::string& phase) {
   return false;
 }
 
-void start(World& world, int replicas = 2, int least = 0) {
-  json spec = spec_of(replicas);
-  if (least > 0) spec["elastic"] = {{"minReplicas", least}, {"stabilizationSeconds", 2}};
+void start(World& world, const json& spec) {
   world.people.create_job(kJob, spec);
   for (int i = 0; i < 120; ++i) {
     world.pass(seconds{1});
@@ -37,6 +35,12 @@ void start(World& world, int replicas = 2, int least = 0) {
     if (job == nullptr || text_at_pointer(*job, "/status/phase") == "Running") break;
   }
   world.pass(seconds{3});
+}
+
+void start(World& world, int replicas = 2, int least = 0) {
+  json spec = spec_of(replicas);
+  if (least > 0) spec["elastic"] = {{"minReplicas", least}, {"stabilizationSeconds", 2}};
+  start(world, spec);
 }
 
 // An urgent job of the same queue comes to one that runs, and has no quota beside it.
@@ -251,16 +255,29 @@ std::vector<Story> all_stories() {
          world.pass(seconds{60});
        },
        true},
-      {"dealt-anew",  // who comes in the second one's place is not beside the first
+      {"dealt-anew",  // who comes in the first one's place is beside the third
        [](World& world) {
          world.knobs.pods_per_node = 1;
          for (const char* name : {"more-0", "more-1"}) world.nodes.add_machine(name, false);
          start(world, 3);
-         const local::Object pod = world.api.find(kube::resources::kPods, "job-0-1-1-0");
+         const local::Object pod = world.api.find(kube::resources::kPods, "job-0-1-0-0");
          if (pod != nullptr)
            world.nodes.interrupt(text_at_pointer(*pod, "/spec/nodeName"), milliseconds{0});
          world.pass(seconds{60});
          world.oracles.i51_ring_leaves_racks_once(world.nodes);
+       },
+       true},
+      {"torn-slice",  // no machine of its rack is left, and others have room for all of it
+       [](World& world) {
+         world.knobs.pods_per_node = 1;
+         for (int i = 2; i < 6; ++i) world.nodes.add_machine("node-" + std::to_string(i), false);
+         json spec = spec_of(4);
+         spec["scheduling"]["slices"] = {{"size", 2}, {"level", "rack"}};
+         start(world, spec);
+         const local::Object pod = world.api.find(kube::resources::kPods, "job-0-1-1-0");
+         if (pod != nullptr)
+           world.nodes.interrupt(text_at_pointer(*pod, "/spec/nodeName"), milliseconds{0});
+         world.pass(seconds{120});
        },
        true},
       {"by-pods",  // a machine comes for the third of them, and another one for who took its place

@@ -46,8 +46,8 @@ struct Truth {
   // How long operators may have seen nothing new, all together: those that were told to stand
   // still, or whose streams have frozen.
   std::chrono::milliseconds blind{0};
-  // … and launchers may have told nothing: those cut off from the API server, alone or with all of
-  // their node.
+  // … and launchers may have told nothing, those cut off from the API server, alone or with all of
+  // their node; or may have told of what nobody counts on any more, those without a kubelet.
   std::chrono::milliseconds unheard{0};
   std::string overstayed;  // a pod whose launcher knows of a newer attempt and goes on all the same
   // The operator may begin an attempt with the size that it saw before.

@@ -97,6 +97,11 @@ void Cluster::edit_machine(const std::string& name,
   inbox_->post_host(name, machines_[name]);
 }
 
+void Cluster::remove_machine(const std::string& name) {
+  machines_.erase(name);
+  inbox_->post_host(name, std::nullopt);
+}
+
 void Cluster::set_class(const std::string& name, std::int64_t value, bool preempts) {
   classes_[name] = {.value = value, .preempts = preempts};
   inbox_->post_class(name, classes_[name]);

@@ -52,6 +52,7 @@ class Cluster final : public kube::Transport {
   // With options.placement: the machines, PriorityClasses, and queues with a quota of GPUs. Each
   // change is seen with the next step.
   void set_machine(const std::string& name, int gpus, const std::string& rack = "");
+  void remove_machine(const std::string& name);
   void edit_machine(const std::string& name, const std::function<void(placement::Host&)>& edit);
   void set_class(const std::string& name, std::int64_t value, bool preempts = true);
   void set_queue(const std::string& name, int gpus, bool is_fifo = false);
@@ -62,9 +63,10 @@ class Cluster final : public kube::Transport {
   void take(const std::string& machine, int gpus, bool is_lasting = false);
   void run_pods();  // eligible pods become ready, terminating ones go; placed ones are bound
   std::vector<std::string>
-      added;           // machines for pods without a node (policy.asks_by_pods), one each
-  std::string stuck;   // pods whose names begin so are bound, and do not start
-  void finish_pods();  // ready ones succeed
+      added;              // machines for pods without a node (policy.asks_by_pods), one each
+  std::string stuck;      // pods whose names begin so are bound, and do not start
+  std::string lingering;  // of those whose names begin so, terminating ones stay
+  void finish_pods();     // ready ones succeed
   void fail_pod(const std::string& name);    // by a fault of its own: exit code 3
   void delete_pod(const std::string& name);  // as whoever drains its node does
   // Its launchers' first generation, or a later one: all pods on record that are not to leave.

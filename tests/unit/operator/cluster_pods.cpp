@@ -43,6 +43,7 @@ void Cluster::run_pods() {
     const std::string phase =
         pod.contains("status") ? pod["status"].value("phase", "Pending") : "Pending";
     if (pod["metadata"].contains("deletionTimestamp")) {
+      if (!lingering.empty() && name.starts_with(lingering)) continue;
       call(kube::delete_request(kube::resources::kPods, kNamespace, name,
                                 {.uid = uid, .grace_seconds = 0}));
     } else if (phase == "Pending" && !stuck.empty() && name.starts_with(stuck)) {

@@ -164,6 +164,34 @@ TEST_CASE("reservation: room is kept in the domain that holds the gang first", "
   CHECK(site.round() == "large late");
 }
 
+TEST_CASE("reservation: for members in slices whole ones are kept", "[admission][I53]") {
+  Site site(2);
+  for (int i = 0; i < 8; ++i) site.join("one-" + std::to_string(i), 1);
+  REQUIRE(site.round().starts_with("one-0"));
+  // Two hosts of each rack: those that end first, and, of the second slice, later.
+  const std::map<int, int> ends{{0, 100}, {1, 900}, {2, 300}, {4, 200}, {5, 400}, {6, 800}};
+  const auto& topology = site.ledger.topology();
+  for (const auto& [host, end] : ends) {
+    for (const auto& [id, pods] : site.running) {
+      if (pods.front().ends_with("/" + topology.host(host)))
+        site.ledger.expect_end(id, site.now + seconds{end});
+    }
+  }
+  const placement::Room room = site.ledger.room(kWhole);
+  const admission::Prospect prospect{topology, room, site.ledger.outlook(kWhole)};
+  const std::vector<bool> kept(8, false);
+  const auto found = reserve(prospect, {.units = 4, .slices = {2, 1}}, kept, site.now);
+  REQUIRE(found);
+  CHECK(found->hosts == std::vector<int>{0, 2, 4, 5});
+  CHECK(found->begin == site.now + seconds{400});
+  CHECK(found->lacking == 4);
+  const auto large = reserve(prospect, {.units = 6, .slices = {3, 1}}, kept, site.now);
+  REQUIRE(large);
+  CHECK(large->hosts == std::vector<int>{0, 1, 2, 4, 5, 6});
+  CHECK(large->begin == site.now + seconds{900});
+  CHECK_FALSE(reserve(prospect, {.units = 6, .slices = {5, 1}}, kept, site.now));
+}
+
 TEST_CASE("reservation: who never fits is kept nothing for", "[admission]") {
   Site site(1);
   site.join("a", 3);

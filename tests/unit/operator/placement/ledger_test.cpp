@@ -251,8 +251,8 @@ TEST_CASE("ledger: what a host holds at most, however much ends", "[placement][I
   ledger.see_pod("team/fixture", fixture);
   CHECK(ledger.changes_ever() != before);
   CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{4, 1});
-  CHECK(ledger.most_ever(gpus(2), 0) == 5);
-  CHECK(ledger.most_ever(gpus(2), 2) == 4);
+  CHECK(ledger.most_ever(gpus(2), {}) == 5);
+  CHECK(ledger.most_ever(gpus(2), {.required_depth = 2}) == 4);
   CHECK(ledger.extent_of(gpus(2)).most == Resources{{"gpu", 8}, {"pods", 10}});
   // What it had it may have again, as long as it is the same machine.
   ledger.set_host(host("a", 0));
@@ -261,8 +261,8 @@ TEST_CASE("ledger: what a host holds at most, however much ends", "[placement][I
   ledger.drop_host("a");
   ledger.set_host(host("a", 2));
   CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{1, 1});
-  CHECK(ledger.most_ever(gpus(2), 0) == 2);
+  CHECK(ledger.most_ever(gpus(2), {}) == 2);
   ledger.drop_pod("team/fixture");
   CHECK(ledger.units_ever(gpus(2)) == std::vector<int>{1, 2});
-  CHECK(ledger.most_ever(gpus(2), 0) == 3);
+  CHECK(ledger.most_ever(gpus(2), {}) == 3);
 }

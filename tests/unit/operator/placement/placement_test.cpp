@@ -14,7 +14,8 @@ using namespace pawl::placement::forest;
 namespace {
 
 std::optional<std::vector<int>> best_of(const World& world, const Ask& ask) {
-  const auto& [units, required_depth, beside] = ask;
+  const int units = ask.units, required_depth = ask.required_depth;
+  const std::vector<int>& beside = ask.beside;
   std::optional<std::vector<int>> found;
   for (unsigned set = 1; set < (1U << world.topology.hosts()); ++set) {
     std::vector<int> hosts;
