@@ -199,7 +199,10 @@ Case sliced_case(std::uint64_t seed, std::int64_t lost_max) {
 
 // Sums of so large random numbers are equal only if the same are added: no two choices cost the
 // same, but for those of what is spare, on which nothing else depends.
+// So many at least can be held, and some of these when others leave: of random ones a half and a
+// quarter, of those in slices fewer.
 void check_exact(std::uint64_t seeds, const decltype(random_case)& draw) {
+  const bool is_sliced = draw == sliced_case;
   int possible = 0, with_victims = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     INFO("seed " << seed);
@@ -212,8 +215,8 @@ void check_exact(std::uint64_t seeds, const decltype(random_case)& draw) {
     with_victims += found->victims.empty() ? 0 : 1;
     REQUIRE(found->price == *brute.best());
   }
-  CHECK(possible > static_cast<int>(seeds) / 3);
-  CHECK(with_victims > static_cast<int>(seeds) / 5);
+  CHECK(possible > static_cast<int>(seeds) / (is_sliced ? 3 : 2));
+  CHECK(with_victims > static_cast<int>(seeds) / (is_sliced ? 5 : 4));
 }
 
 }  // namespace
