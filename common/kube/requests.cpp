@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
+#include "common/kube/object_text.h"
 
 namespace pawl::kube {
 
@@ -205,7 +206,7 @@ HttpRequest delete_request(const Resource& resource, const std::string& ns, cons
 
 Result<json> read_response(const HttpRequest& request, const HttpResponse& response) {
   const bool is_write = request.method != Method::kGet;
-  json body = parse_json(response.body);
+  json body = parse_object(response.body);
   const std::string where = std::string{method_name(request.method)} + " " + request.target;
   if (response.status >= 200 && response.status < 300) {
     if (!body.is_discarded()) return body;

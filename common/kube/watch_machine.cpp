@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/mutant.h"
+#include "common/kube/object_text.h"
 
 namespace pawl::kube {
 
@@ -185,7 +186,7 @@ WatchStep WatchMachine::on_line(std::string_view line) {
   if (line.size() > kLineBytesMax) {
     return wait("a line of the watch is longer than " + std::to_string(kLineBytesMax));
   }
-  json event = parse_json(line);
+  json event = parse_object(line);
   const std::string type = text_at(event, "type");
   if (type.empty() || !event.contains("object")) return wait("a line of the watch is not an event");
   json& object = event["object"];

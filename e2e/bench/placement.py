@@ -17,6 +17,7 @@ CLUSTER = ("pods_per_s", "pods_per_s_bare", "restart_s")
 def add_options(parser):
     parser.add_argument("--part", choices=["core", "cluster", "all"], default="all")
     parser.add_argument("--rounds", type=int, default=3, help="of the part `cluster`")
+    parser.add_argument("--profiles", type=pathlib.Path, help="folder for kube-apiserver's profiles, of the part `cluster`")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the gangs and nodes of the part `cluster`")
 
 
@@ -25,7 +26,7 @@ def measure(is_smoke, options):
     if is_smoke or options.part in ("core", "all"):
         result.update(core(is_smoke))
     if not is_smoke and options.part in ("cluster", "all"):
-        result.update(gangs.measure(options.scale, options.rounds))
+        result.update(gangs.measure(options.scale, options.rounds, options.profiles))
         del result["why"]
     return result
 

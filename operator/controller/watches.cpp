@@ -89,12 +89,16 @@ kube::InformerOptions informer_options(Kind kind, const std::string& ns) {
   return options;
 }
 
-kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox) {
+kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox,
+                                     bool books) {
   kube::InformerEvents events;
-  events.on_upsert = [kind, &log, inbox](const nlohmann::json& object) {
+  if (books && kind == Kind::kPod) events = booking_informer_events(Booked::kAll, inbox);
+  events.on_upsert = [kind, &log, inbox, book = std::move(events.on_upsert)](const auto& object) {
+    if (book) book(object);
     if (auto change = decode_change(kind, object, false, log)) inbox->post(std::move(*change));
   };
-  events.on_delete = [kind, &log, inbox](const nlohmann::json& object) {
+  events.on_delete = [kind, &log, inbox, book = std::move(events.on_delete)](const auto& object) {
+    if (book) book(object);
     if (auto change = decode_change(kind, object, true, log)) inbox->post(std::move(*change));
   };
   events.on_synced = [kind, inbox](const std::string& rv) { inbox->post_synced(kind, rv); };
@@ -161,22 +165,26 @@ kube::InformerEvents host_informer_events(std::shared_ptr<Inbox> inbox) {
   return events;
 }
 
-kube::InformerOptions booking_informer_options() {
+kube::InformerOptions booking_informer_options(Booked who) {
   kube::InformerOptions options;
   options.resource = kube::resources::kPods;
   options.field_selector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+  if (who == Booked::kOthers)
+    options.label_selector = std::string(api::kLabelManagedBy) + "!=" + api::kManagedBy;
   return options;
 }
 
-kube::InformerEvents booking_informer_events(std::shared_ptr<Inbox> inbox) {
-  kube::InformerEvents events;
-  events.on_upsert = [inbox](const nlohmann::json& pod) {
-    if (const auto meta = api::decode_meta(pod))
-      inbox->post_booking(meta->ns + "/" + meta->name, placement::booking_of(pod));
+kube::InformerEvents booking_informer_events(Booked who, std::shared_ptr<Inbox> inbox) {
+  const auto name_of = [who](const api::ObjectMeta& pod) {
+    return (who == Booked::kOthers ? "of others: " : "") + pod.ns + "/" + pod.name;
   };
-  events.on_delete = [inbox](const nlohmann::json& pod) {
+  kube::InformerEvents events;
+  events.on_upsert = [inbox, name_of](const nlohmann::json& pod) {
     if (const auto meta = api::decode_meta(pod))
-      inbox->post_booking(meta->ns + "/" + meta->name, std::nullopt);
+      inbox->post_booking(name_of(*meta), placement::booking_of(pod));
+  };
+  events.on_delete = [inbox, name_of](const nlohmann::json& pod) {
+    if (const auto meta = api::decode_meta(pod)) inbox->post_booking(name_of(*meta), std::nullopt);
   };
   events.on_synced = [inbox](const std::string&) { inbox->post_bookings_listed(); };
   events.on_progress = [](const std::string&) {};
@@ -296,15 +304,17 @@ Watches::Watches(kube::Transport& transport, const Clock& clock, Log& log,
   } else if (options.has_placement) {
     watch(node_informer_options(), host_informer_events(inbox));
   }
+  const bool books = options.has_placement && options.ns.empty();  // then all of ours are seen
   if (options.has_placement) {
-    watch(booking_informer_options(), booking_informer_events(inbox));
+    const Booked who = books ? Booked::kOthers : Booked::kAll;
+    watch(booking_informer_options(who), booking_informer_events(who, inbox));
     watch(class_informer_options(), class_informer_events(inbox));
     watch(queue_informer_options(), queue_informer_events(log, inbox));
   }
   if (options.has_placement && options.has_node_requests)
     watch(node_request_informer_options(options.ns), node_request_informer_events(inbox));
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod})
-    watch(informer_options(kind, options.ns), informer_events(kind, log, inbox));
+    watch(informer_options(kind, options.ns), informer_events(kind, log, inbox, books));
 }
 
 void Watches::start() {

@@ -22,9 +22,11 @@ const kube::Resource& resource_of(Kind kind);
 std::optional<Change> decode_change(Kind kind, const nlohmann::json& object, bool is_gone,
                                     Log& log);
 
-// What the informer of one kind looks at, and how it posts what it sees.
+// What the informer of one kind looks at, and how it posts what it sees; `books`: also what pods
+// take of their nodes.
 kube::InformerOptions informer_options(Kind kind, const std::string& ns);
-kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox);
+kube::InformerEvents informer_events(Kind kind, Log& log, std::shared_ptr<Inbox> inbox,
+                                     bool books = false);
 
 // Nodes, of which only the signals are kept; those that say nothing cost no memory.
 kube::InformerOptions node_informer_options();
@@ -32,10 +34,12 @@ kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> tab
                                           const Clock& clock, Log& log,
                                           std::shared_ptr<Inbox> inbox);
 
-// All pods that are bound and have not ended, of which only what they take is kept; and what nodes
-// have. For whoever decides on nodes.
-kube::InformerOptions booking_informer_options();
-kube::InformerEvents booking_informer_events(std::shared_ptr<Inbox> inbox);
+// Pods that are bound and have not ended, of which only what they take is kept; and what nodes
+// have. For whoever decides on nodes. kOthers: where the informer of jobs' pods books too. As a pod
+// comes by the one or the other as its label changes, in any order, it has another name in each.
+enum class Booked { kAll, kOthers };
+kube::InformerOptions booking_informer_options(Booked who);
+kube::InformerEvents booking_informer_events(Booked who, std::shared_ptr<Inbox> inbox);
 kube::InformerEvents host_informer_events(std::shared_ptr<Inbox> inbox);
 // In which order they get room, and how much at one time.
 kube::InformerOptions class_informer_options();

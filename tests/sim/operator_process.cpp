@@ -65,7 +65,8 @@ void OperatorProcess::Process::make_loop() {
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
     kube::InformerOptions options = controller::informer_options(kind, "");
     if (owner.knobs_.small_pages) options.page_size = 1;
-    kube::InformerEvents events = controller::informer_events(kind, owner.log_, inbox);
+    kube::InformerEvents events =
+        controller::informer_events(kind, owner.log_, inbox, owner.knobs_.places);
     if (kind == Kind::kGroup) {
       events.on_upsert = [&to = owner.on_group,
                           next = std::move(events.on_upsert)](const auto& object) {
@@ -77,11 +78,12 @@ void OperatorProcess::Process::make_loop() {
                                                      owner.guarded(std::move(events))));
   }
   if (!owner.knobs_.places) return;
-  kube::InformerOptions options = controller::booking_informer_options();
+  constexpr auto kOthers = controller::Booked::kOthers;
+  kube::InformerOptions options = controller::booking_informer_options(kOthers);
   options.field_selector.clear();  // the events leave out what it would
-  reflectors.push_back(
-      std::make_unique<Reflector>(owner.engine_, link, std::move(options),
-                                  owner.guarded(controller::booking_informer_events(inbox))));
+  reflectors.push_back(std::make_unique<Reflector>(
+      owner.engine_, link, std::move(options),
+      owner.guarded(controller::booking_informer_events(kOthers, inbox))));
 }
 
 void OperatorProcess::Process::see_hosts() {

@@ -9,6 +9,7 @@ import time
 from . import compare
 from .contenders import CONTAINER, BareSame, Pawl
 from .plane import NAMESPACE, Plane, poll
+from .profiles import SERVER_FLAGS, profiles
 
 GPU, RACK, WORKERS, RACK_HOSTS, PODS_A_NODE = "example.com/gpu", "example.com/rack", 8, 16, 2
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -42,17 +43,18 @@ class BarePinned(BareSame):
         plane.post(PODS, body, count=jobs * workers, per=PODS_A_NODE)
 
 
-def measure(share, rounds):
-    """`share` of the 1,000 gangs and of the 5,000 nodes."""
+def measure(share, rounds, profiles_in=None):
+    """`share` of the 1,000 gangs and of the 5,000 nodes; kube-apiserver's profiles go to the folder `profiles_in`."""
     size = compare.Size(max(2, int(1000 * share)), WORKERS, max(16, int(5000 * share)), 1800)
     figures = {"pawl": [], "bare_pinned": []}
     restarts = []
     for number in range(rounds):
         turn = [PlacingPawl(), BarePinned()]
         for contender in turn if number % 2 == 0 else reversed(turn):
-            with Plane(size.nodes, node=NODE, nodes_per=RACK_HOSTS) as plane:
+            with Plane(size.nodes, SERVER_FLAGS if profiles_in else (), node=NODE, nodes_per=RACK_HOSTS) as plane:
                 plane.warm_up(min(size.jobs * WORKERS, 2000))
-                figure = compare.run_one(contender, size, plane)
+                with profiles(plane, profiles_in, f"{contender.name}-{number}"):
+                    figure = compare.run_one(contender, size, plane)
                 figures[contender.name].append(size.jobs * WORKERS / figure["running_s"])
                 compare.show(contender.name, figure, number)
                 if contender.name == "pawl":

@@ -1,9 +1,12 @@
 #include "operator/controller/inbox.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
 
 #include "operator/controller/cache.h"
+#include "operator/controller/watches.h"
 
 using namespace pawl;
 using namespace pawl::controller;
@@ -54,6 +57,37 @@ TEST_CASE("inbox: a post from another thread ends the wait; stop ends it for goo
   CHECK(inbox.take().is_synced[0]);
   inbox.stop();
   CHECK_FALSE(inbox.wait(std::chrono::milliseconds{30'000}));
+}
+
+TEST_CASE("inbox: a pod that goes from one watch to the other is booked in one all the time",
+          "[controller]") {
+  FakeClock clock;
+  Log log(clock, [](std::string_view) {});
+  const auto inbox = std::make_shared<Inbox>();
+  const auto ours = informer_events(Kind::kPod, log, inbox, true);
+  const auto others = booking_informer_events(Booked::kOthers, inbox);
+  const nlohmann::json pod = {{"metadata", {{"namespace", "team"}, {"name", "a"}, {"uid", "1"}}},
+                              {"spec", {{"nodeName", "n"}}}};
+  ours.on_upsert(pod);
+  Mail mail = inbox->take();
+  CHECK(mail.changes.size() == 1);
+  REQUIRE(mail.bookings.contains("team/a"));  // as it is promised
+  CHECK(mail.bookings.at("team/a")->host == "n");
+  SECTION("the other one is first") {
+    others.on_upsert(pod);
+    ours.on_delete(pod);
+  }
+  SECTION("the other one is last") {
+    ours.on_delete(pod);
+    others.on_upsert(pod);
+  }
+  mail = inbox->take();
+  REQUIRE(mail.bookings.size() == 2);
+  CHECK_FALSE(mail.bookings.at("team/a"));
+  mail.bookings.erase("team/a");
+  CHECK(mail.bookings.begin()->second->host == "n");
+  others.on_delete(pod);
+  CHECK_FALSE(inbox->take().bookings.begin()->second);
 }
 
 TEST_CASE("cache: a late deletion of a predecessor leaves the successor", "[controller][B01]") {

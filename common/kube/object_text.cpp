@@ -1,0 +1,46 @@
+#include "common/kube/object_text.h"
+
+#include <string>
+
+#include "common/base/json.h"
+
+namespace pawl::kube {
+namespace {
+
+// The position after the array that begins at `at`; npos if it has no end.
+std::size_t end_of_array(std::string_view text, std::size_t at) {
+  int depth = 0;
+  bool is_text = false;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_text) {
+      if (c == '\\') ++at;
+      is_text = c != '"';
+    } else if (c == '"') {
+      is_text = true;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if ((c == ']' || c == '}') && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+nlohmann::json parse_object(std::string_view text) {
+  // A server writes metadata before spec, and what a user wrote is after it. Quotes within a text
+  // have a backslash before them, so this is the name of a member.
+  constexpr std::string_view kMember = ",\"managedFields\":[";
+  const std::size_t member = text.substr(0, text.find("\"spec\":")).find(kMember);
+  if (member == std::string_view::npos) return parse_json(text);
+  const std::size_t begin = member + kMember.size() - 1, end = end_of_array(text, begin);
+  if (end == std::string_view::npos) return parse_json(text);
+  std::string rest;
+  rest.reserve(text.size() - (end - begin) + 2);
+  rest.append(text.substr(0, begin)).append("[]").append(text.substr(end));
+  return parse_json(rest);
+}
+
+}  // namespace pawl::kube

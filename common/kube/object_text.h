@@ -1,0 +1,14 @@
+// One object's JSON as an API server writes it. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace pawl::kube {
+
+// An object, or an event of a watch, as parse_json has it, but that metadata.managedFields is
+// empty, and was not looked into: nobody here reads it, and it is up to a half of a pod. In a list
+// it may stay.
+nlohmann::json parse_object(std::string_view text);
+
+}  // namespace pawl::kube

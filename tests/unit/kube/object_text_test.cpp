@@ -1,0 +1,60 @@
+#include "common/kube/object_text.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/base/json.h"
+
+using namespace pawl;
+using kube::parse_object;
+using nlohmann::json;
+
+namespace {
+
+// As a server has it: metadata, then the rest.
+std::string object(const std::string& managed, const std::string& rest = R"("spec":{"a":[1]})") {
+  return R"({"kind":"Pod","metadata":{"name":"p","labels":{"x":"}]\""},"managedFields":)" +
+         managed + R"(,"uid":"u"},)" + rest + "}";
+}
+
+json without(json whole) {
+  whole["metadata"]["managedFields"] = json::array();
+  return whole;
+}
+
+}  // namespace
+
+TEST_CASE("object text: managedFields are left out, whatever stands in them", "[kube]") {
+  for (const std::string managed :
+       {R"([])", R"([{"manager":"a","fieldsV1":{"f:metadata":{"f:x":{}}}}])",
+        R"([{"manager":"] } \" \\","fieldsV1":{"k:{\"name\":\"w\"}":{".":{},"f:[":{}}}},{}])"}) {
+    const std::string text = object(managed);
+    INFO(text);
+    CHECK(parse_object(text) == without(parse_json(text)));
+    const std::string event = R"({"type":"ADDED","object":)" + text + "}";
+    CHECK(parse_object(event)["object"] == without(parse_json(text)));
+  }
+}
+
+TEST_CASE("object text: what a user wrote stays", "[kube]") {
+  const std::string config =
+      R"("spec":{"config":{"b":1,"managedFields":[{"manager":"mine"}]},"text":",\"managedFields\":["})";
+  const std::string text = R"({"kind":"TrainingJob","metadata":{"name":"p"},)" + config + "}";
+  CHECK(parse_object(text) == parse_json(text));
+  const std::string both = object("[{}]", config);
+  CHECK(parse_object(both) == without(parse_json(both)));
+  const std::string note =
+      R"({"metadata":{"annotations":{"a":"{\"x\":1,\"managedFields\":[{"},"name":"p"},"spec":{}})";
+  CHECK(parse_object(note) == parse_json(note));
+}
+
+TEST_CASE("object text: what is cut off or no JSON is none", "[kube]") {
+  const std::string text = object(R"([{"manager":"a"}])");
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    INFO(text.substr(0, size));
+    CHECK(parse_object(text.substr(0, size)).is_discarded());
+  }
+  CHECK(parse_object("not JSON").is_discarded());
+  CHECK(parse_object(R"({"a":1,"managedFields":[}}]})").is_discarded());
+}
