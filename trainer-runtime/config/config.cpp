@@ -82,6 +82,10 @@ class Reader {
     }
     complain(full(name), "is \"" + value + "\" but must be one of: " + list);
   }
+  // A field that there is, but not here.
+  void refuse(const char* name, const std::string& why) {
+    if (find(name) != nullptr) complain(full(name), why);
+  }
   Reader child(const char* name) {
     const json* found = find(name);
     static const json kEmpty = json::object();
@@ -127,7 +131,7 @@ class Reader {
   std::vector<std::string> known_;
 };
 
-constexpr std::int64_t kCountMax = 1'000'000'000'000;
+constexpr std::int64_t kCountMax = 1'000'000'000'000, kTokensMax = 1'000'000'000'000'000;
 
 void read_model(Reader reader, ModelConfig& model) {
   reader.one_of("kind", model.kind, {"gpt"});
@@ -137,6 +141,46 @@ void read_model(Reader reader, ModelConfig& model) {
   reader.read("context", model.context, 1, 65536);
   reader.read("vocabulary", model.vocabulary, 2, 1'000'000);
   reader.read("tied", model.is_tied);
+  reader.finish();
+}
+
+void read_optimizer(Reader reader, OptimizerConfig& optimizer) {
+  reader.one_of("kind", optimizer.kind, {"adamw", "sgd", "lamb", "lars"});
+  const bool is_sgd = optimizer.kind == "sgd", is_lars = optimizer.kind == "lars";
+  const bool has_moments = !is_sgd && !is_lars;
+  if (!has_moments) optimizer.weight_decay = 1e-4;
+  const auto read = [&](bool is_of_it, const char* name, auto&... value) {
+    if (is_of_it) {
+      reader.read(name, value...);
+    } else {
+      reader.refuse(name, "is not for optimizer.kind " + optimizer.kind);
+    }
+  };
+  constexpr double kZero = 0, kMomentumMax = 0.999999, kLeast = 1e-30, kOne = 1, kMost = 1e3;
+  reader.read("learning_rate", optimizer.learning_rate, 0, 1e3);
+  read(has_moments, "beta1", optimizer.beta1, kZero, kMomentumMax);
+  read(has_moments, "beta2", optimizer.beta2, kZero, kMomentumMax);
+  read(!has_moments, "momentum", optimizer.momentum, kZero, kMomentumMax);
+  read(is_sgd, "nesterov", optimizer.is_nesterov);
+  read(is_lars, "trust", optimizer.trust, kLeast, kMost);
+  read(!is_sgd, "epsilon", optimizer.epsilon, kLeast, kOne);
+  reader.read("weight_decay", optimizer.weight_decay, 0, 1e3);
+  reader.read("clip_norm", optimizer.clip_norm, 0, 1e9);
+  reader.one_of("scaling", optimizer.scaling, {"none", "linear", "sqrt"});
+  reader.read("scaling_batch", optimizer.scaling_batch, 0, 1'000'000);
+  reader.finish();
+}
+
+void read_schedule(Reader reader, ScheduleConfig& schedule) {
+  reader.one_of("kind", schedule.kind, {"cosine", "linear", "wsd", "constant"});
+  reader.read("warmup_steps", schedule.warmup_steps, 0, kCountMax);
+  reader.read("warmup_tokens", schedule.warmup_tokens, 0, kTokensMax);
+  reader.read("final_fraction", schedule.final_fraction, 0, 1);
+  if (schedule.kind == "wsd") {
+    reader.read("decay_fraction", schedule.decay_fraction, 1e-6, 1);
+  } else {
+    reader.refuse("decay_fraction", "is for schedule.kind wsd alone");
+  }
   reader.finish();
 }
 
@@ -151,20 +195,8 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   batch.read("micro", config.batch.micro, 1, 1'000'000);
   batch.one_of("dealing", config.batch.dealing, {"measured", "even"});
   batch.finish();
-  Reader optimizer = reader.child("optimizer");
-  optimizer.one_of("kind", config.optimizer.kind, {"adamw"});
-  optimizer.read("learning_rate", config.optimizer.learning_rate, 0, 1e3);
-  optimizer.read("beta1", config.optimizer.beta1, 0, 0.999999);
-  optimizer.read("beta2", config.optimizer.beta2, 0, 0.999999);
-  optimizer.read("epsilon", config.optimizer.epsilon, 1e-30, 1);
-  optimizer.read("weight_decay", config.optimizer.weight_decay, 0, 1e3);
-  optimizer.read("clip_norm", config.optimizer.clip_norm, 0, 1e9);
-  optimizer.finish();
-  Reader schedule = reader.child("schedule");
-  schedule.one_of("kind", config.schedule.kind, {"cosine", "constant"});
-  schedule.read("warmup_steps", config.schedule.warmup_steps, 0, kCountMax);
-  schedule.read("final_fraction", config.schedule.final_fraction, 0, 1);
-  schedule.finish();
+  read_optimizer(reader.child("optimizer"), config.optimizer);
+  read_schedule(reader.child("schedule"), config.schedule);
   reader.one_of("determinism", config.determinism, {"none", "exact"});
   reader.read("steps", config.steps, 1, kCountMax);
   reader.read("seed", config.seed);
@@ -183,6 +215,15 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
     return "batch.micro must divide batch.global; " + number(config.batch.global) +
            " is not a multiple of " + number(config.batch.micro);
   }
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (optimizer.scaling != "none" && optimizer.scaling_batch == 0) {
+    return "optimizer.scaling needs optimizer.scaling_batch, the batch.global that "
+           "optimizer.learning_rate is for";
+  }
+  if (optimizer.scaling == "none" && optimizer.scaling_batch > 0)
+    return "optimizer.scaling_batch needs optimizer.scaling, linear or sqrt";
+  if (optimizer.is_nesterov && optimizer.momentum == 0)
+    return "optimizer.nesterov needs an optimizer.momentum above 0";
   if (config.model.vocabulary < 256) {
     return "model.vocabulary must be at least 256 for data.kind text, whose tokens are bytes";
   }
@@ -199,6 +240,36 @@ json model_json(const TrainerConfig& config) {
           {"tied", model.is_tied}};
 }
 
+// What the kind has, so that it can be read again.
+json optimizer_json(const OptimizerConfig& c) {
+  json object = {{"kind", c.kind},
+                 {"learning_rate", c.learning_rate},
+                 {"weight_decay", c.weight_decay},
+                 {"clip_norm", c.clip_norm}};
+  if (c.kind == "adamw" || c.kind == "lamb") {
+    object["beta1"] = c.beta1;
+    object["beta2"] = c.beta2;
+  } else {
+    object["momentum"] = c.momentum;
+  }
+  if (c.kind == "sgd") object["nesterov"] = c.is_nesterov;
+  if (c.kind == "lars") object["trust"] = c.trust;
+  if (c.kind != "sgd") object["epsilon"] = c.epsilon;
+  if (c.scaling != "none") {
+    object["scaling"] = c.scaling;
+    object["scaling_batch"] = c.scaling_batch;
+  }
+  return object;
+}
+
+json schedule_json(const ScheduleConfig& c) {
+  json object = {
+      {"kind", c.kind}, {"warmup_steps", c.warmup_steps}, {"final_fraction", c.final_fraction}};
+  if (c.warmup_tokens > 0) object["warmup_tokens"] = c.warmup_tokens;
+  if (c.kind == "wsd") object["decay_fraction"] = c.decay_fraction;
+  return object;
+}
+
 json to_json(const TrainerConfig& c) {
   return {{"model", model_json(c)},
           {"data",
@@ -207,18 +278,8 @@ json to_json(const TrainerConfig& c) {
             {"validation_fraction", c.data.validation_fraction}}},
           {"batch",
            {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
-          {"optimizer",
-           {{"kind", c.optimizer.kind},
-            {"learning_rate", c.optimizer.learning_rate},
-            {"beta1", c.optimizer.beta1},
-            {"beta2", c.optimizer.beta2},
-            {"epsilon", c.optimizer.epsilon},
-            {"weight_decay", c.optimizer.weight_decay},
-            {"clip_norm", c.optimizer.clip_norm}}},
-          {"schedule",
-           {{"kind", c.schedule.kind},
-            {"warmup_steps", c.schedule.warmup_steps},
-            {"final_fraction", c.schedule.final_fraction}}},
+          {"optimizer", optimizer_json(c.optimizer)},
+          {"schedule", schedule_json(c.schedule)},
           {"determinism", c.determinism},
           {"steps", c.steps},
           {"seed", c.seed},

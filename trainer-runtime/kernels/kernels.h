@@ -105,12 +105,32 @@ struct AdamW {
   float gradient_scale = 1;                // from clipping
 };
 
+struct Momentum {
+  float learning_rate = 0, momentum = 0, weight_decay = 0;  // the latter is added to the gradient
+  float gradient_scale = 1;
+  bool is_nesterov = false;
+};
+
 inline constexpr Index kNormBlock = 4096;
 
+// Sums: fixed blocks of kNormBlock elements, combined in index order in fp64.
 struct ExactTable {
   void (*adamw)(Index count, const AdamW& settings, const float* gradient, float* parameter,
                 float* moment1, float* moment2);
-  // Sum of squares: fixed blocks of kNormBlock elements, combined in index order in fp64.
+  // velocity = momentum * velocity + g; parameter -= learning rate * velocity (Nesterov: * (g +
+  // momentum * velocity)). No momentum: velocity may be null.
+  void (*sgd)(Index count, const Momentum& settings, const float* gradient, float* parameter,
+              float* velocity);
+  // velocity = momentum * velocity + learning rate * g; parameter -= velocity.
+  void (*lars)(Index count, const Momentum& settings, const float* gradient, float* parameter,
+               float* velocity);
+  // Takes the gradient into the moments. Returns the sum of squares of the direction: AdamW's, and
+  // weight decay * parameter.
+  double (*lamb_moments)(Index count, const AdamW& settings, const float* gradient,
+                         const float* parameter, float* moment1, float* moment2);
+  // parameter -= learning rate * direction.
+  void (*lamb_step)(Index count, const AdamW& settings, float* parameter, const float* moment1,
+                    const float* moment2);
   double (*squared_norm)(Index count, const float* values);
 };
 const ExactTable& exact();

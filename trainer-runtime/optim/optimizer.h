@@ -1,8 +1,10 @@
-// Parameters, gradients and AdamW's moments in flat arrays, and the update of one step. Every rank
+// Parameters and an optimizer's states in flat arrays, and the update of one step. Every rank
 // computes the same bits (kernels.h, exact). One thread.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trainer-runtime/device/arena.h"
@@ -13,31 +15,40 @@ namespace pawl::optim {
 
 // What a checkpoint holds, but for a few scalars.
 struct TrainingArrays {
-  explicit TrainingArrays(models::Index count)
-      : parameters(static_cast<std::size_t>(count)),
-        moment1(static_cast<std::size_t>(count)),
-        moment2(static_cast<std::size_t>(count)) {}
-  device::Buffer<float> parameters, moment1, moment2;
+  TrainingArrays(models::Index count, std::size_t state_count);
+  TrainingArrays(const TrainerConfig& config, models::Index count);
+  device::Buffer<float> parameters;
+  std::vector<device::Buffer<float>> states;  // of the optimizer, as state_names; zero at first
+  // Parameters, then states.
+  std::vector<std::span<float>> spans();
+  std::vector<std::span<const float>> spans() const;
 };
+
+// What the optimizer keeps of each parameter: "adamw.moment1", …; none: it keeps nothing.
+std::vector<std::string> state_names(const OptimizerConfig& config);
 
 // The factor that brings a gradient of `norm` down to config.clip_norm.
 double clip_factor(const OptimizerConfig& config, double norm);
 
-class AdamW {
- public:
-  AdamW(const TrainerConfig& config, const std::vector<models::Tensor>& tensors);
-  // `step` counts from 0.
-  void apply(std::int64_t step, double gradient_scale, std::span<const float> gradients,
-             TrainingArrays& arrays) const;
-
- private:
-  // A run of neighbouring tensors with the same decay.
-  struct Range {
-    models::Index offset, elements;
-    bool is_decayed;
-  };
-  TrainerConfig config_;
-  std::vector<Range> ranges_;
+struct Update {
+  double learning_rate = 0;
+  std::int64_t step = 0;  // since the states were zero
+  double gradient_scale = 1;
 };
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  virtual void apply(const Update& update, std::span<const float> gradients,
+                     TrainingArrays& arrays) const = 0;
+};
+
+// adamw: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019. sgd: as PyTorch's,
+// with weight decay in the gradient. lars: You, Gitman and Ginsburg, "Large Batch Training of
+// Convolutional Networks", 2017. lamb: You et al., "Large Batch Optimization for Deep Learning",
+// 2020. The last two scale the learning rate of each matrix by its norm; tensors that are not
+// decayed (biases, gains) have it as it is.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
+                                          const std::vector<models::Tensor>& tensors);
 
 }  // namespace pawl::optim

@@ -1,7 +1,6 @@
 #include "trainer-runtime/parallel/hand_over.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,13 +12,9 @@ namespace {
 
 constexpr std::size_t kPieceElements = std::size_t{1} << 20;
 
-std::array<std::span<float>, 3> spans_of(optim::TrainingArrays& arrays) {
-  return {arrays.parameters.span(), arrays.moment1.span(), arrays.moment2.span()};
-}
-
 std::string digest_of(optim::TrainingArrays& arrays) {
   std::uint32_t crc = 0;
-  for (const std::span<float> span : spans_of(arrays)) crc = crc32c(std::as_bytes(span), crc);
+  for (const std::span<float> span : arrays.spans()) crc = crc32c(std::as_bytes(span), crc);
   return std::to_string(crc);
 }
 
@@ -42,7 +37,7 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
   std::unique_ptr<optim::TrainingArrays> received;
   if (!how.has_state) {
     received = std::make_unique<optim::TrainingArrays>(
-        static_cast<models::Index>(arrays->parameters.size()));
+        static_cast<models::Index>(arrays->parameters.size()), arrays->states.size());
   }
   PAWL_TRY(holders, ring.all_gather(how.has_state ? "1" : ""));
   const auto source = static_cast<std::size_t>(how.source);
@@ -52,15 +47,16 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
   }
   const bool is_needed =
       std::ranges::any_of(holders, [](const std::string& one) { return one.empty(); });
-  for (const std::span<float> own : spans_of(received ? *received : *arrays)) {
+  for (const std::span<float> own : (received ? *received : *arrays).spans()) {
     if (is_needed) PAWL_TRY_VOID(broadcast(ring, how.source, own, is_source || received));
   }
   PAWL_TRY(digests, ring.all_gather(digest_of(received ? *received : *arrays)));
   for (std::size_t rank = 0; rank < digests.size(); ++rank) {
     if (digests[rank] == digests[source]) continue;
-    return fail(Code::kCorrupt, "rank " + std::to_string(rank) +
-                                    " does not hold the same parameters and moments as rank " +
-                                    std::to_string(how.source));
+    return fail(Code::kCorrupt,
+                "rank " + std::to_string(rank) +
+                    " does not hold the same parameters and optimizer states as rank " +
+                    std::to_string(how.source));
   }
   PAWL_TRY(scalars, ring.all_gather(is_source ? how.scalars : ""));
   if (received) arrays = std::move(received);

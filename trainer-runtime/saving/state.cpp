@@ -1,6 +1,6 @@
 #include "trainer-runtime/saving/state.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 
 #include "common/base/check.h"
@@ -9,14 +9,19 @@
 namespace pawl::saving {
 namespace {
 
-constexpr int kArrays = 3;
-constexpr const char* kPrefixes[kArrays] = {"", "adamw.moment1.", "adamw.moment2."};
-
-checkpoint::Tensor stored_tensor(const models::Tensor& tensor, int array) {
-  checkpoint::Tensor stored{kPrefixes[array] + tensor.name, checkpoint::Dtype::kF32, {}};
+// `state`: "" for the parameter itself.
+checkpoint::Tensor stored_tensor(const models::Tensor& tensor, const std::string& state) {
+  checkpoint::Tensor stored{
+      state.empty() ? tensor.name : state + "." + tensor.name, checkpoint::Dtype::kF32, {}};
   for (const models::Index side : tensor.shape)
     stored.shape.push_back(static_cast<std::uint64_t>(side));
   return stored;
+}
+
+// The parameters' part of a tensor's name, and then the states'.
+std::vector<std::string> all_arrays(std::vector<std::string> states) {
+  states.insert(states.begin(), "");
+  return states;
 }
 
 }  // namespace
@@ -26,7 +31,7 @@ std::string encode_state(const TrainerState& state) {
                                  {"step", state.step},
                                  {"cursor", state.cursor},
                                  {"seed", state.seed},
-                                 {"optimizer", {{"kind", "adamw"}, {"step", state.step}}},
+                                 {"optimizer", {{"step", state.optimizer_step}}},
                                  {"config_hash", state.config_hash},
                                  {"model_hash", state.model_hash},
                                  {"corpus_bytes", state.corpus_bytes},
@@ -51,18 +56,21 @@ Result<TrainerState> decode_state(const std::string& text) {
   const auto count = [&](const char* name) {
     return is_number(name) ? object[name].get<std::uint64_t>() : 0;
   };
+  const auto& optimizer = member_of(member_of(object, "optimizer"), "step");
   return TrainerState{object["step"].get<std::int64_t>(),
                       object["cursor"].get<std::uint64_t>(),
                       object["seed"].get<std::uint64_t>(),
                       object["config_hash"].get<std::string>(),
                       object["model_hash"].get<std::string>(),
                       count("corpus_bytes"),
-                      count("samples")};
+                      count("samples"),
+                      optimizer.is_number_integer() ? optimizer.get<std::int64_t>() : 0};
 }
 
-Shard::Shard(const std::vector<models::Tensor>& tensors, int rank, int world_size) {
+Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
+             int rank, int world_size) {
   std::vector<checkpoint::Tensor> all;
-  for (int array = 0; array < kArrays; ++array) {
+  for (const std::string& array : all_arrays(states)) {
     for (const models::Tensor& tensor : tensors) all.push_back(stored_tensor(tensor, array));
   }
   const std::vector<checkpoint::Piece> pieces = checkpoint::plan_shard(all, rank, world_size);
@@ -75,7 +83,7 @@ Shard::Shard(const std::vector<models::Tensor>& tensors, int rank, int world_siz
     while (all[next].name != piece.tensor.name) ++next;
     const models::Tensor& tensor = tensors[next % tensors.size()];
     parts_.push_back(
-        {static_cast<int>(next / tensors.size()),
+        {next / tensors.size(),
          static_cast<std::size_t>(tensor.offset) + static_cast<std::size_t>(piece.offset),
          static_cast<std::size_t>(piece.elements)});
     data_bytes_ += parts_.back().elements * sizeof(float);
@@ -84,35 +92,45 @@ Shard::Shard(const std::vector<models::Tensor>& tensors, int rank, int world_siz
 
 void Shard::fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const {
   PAWL_CHECK(out.size() == bytes(), "a shard's buffer has the wrong size");
-  const std::array<const float*, kArrays> sources{arrays.parameters.data(), arrays.moment1.data(),
-                                                  arrays.moment2.data()};
+  const std::vector<std::span<const float>> sources = arrays.spans();
   std::memcpy(out.data(), header_.data(), header_.size());
   std::byte* to = out.data() + header_.size();
   for (const Part& part : parts_) {
-    std::memcpy(to, sources[static_cast<std::size_t>(part.array)] + part.first,
-                part.elements * sizeof(float));
+    std::memcpy(to, sources[part.array].data() + part.first, part.elements * sizeof(float));
     to += part.elements * sizeof(float);
   }
 }
 
-Status load_arrays(const checkpoint::Reader& reader, const std::vector<models::Tensor>& tensors,
-                   optim::TrainingArrays& arrays) {
-  const std::array<std::span<float>, kArrays> targets{arrays.parameters.span(),
-                                                      arrays.moment1.span(), arrays.moment2.span()};
-  for (int array = 0; array < kArrays; ++array) {
+Result<bool> load_arrays(const checkpoint::Reader& reader,
+                         const std::vector<models::Tensor>& tensors,
+                         const std::vector<std::string>& states, optim::TrainingArrays& arrays) {
+  const std::vector<std::string> names = all_arrays(states);
+  const std::vector<std::span<float>> targets = arrays.spans();
+  bool has_states = true;
+  for (std::size_t array = 0; array < names.size(); ++array) {
+    const auto is_stored = [&](const models::Tensor& tensor) {
+      return reader.find(stored_tensor(tensor, names[array]).name) != nullptr;
+    };
+    if (array > 0 && std::ranges::none_of(tensors, is_stored)) {
+      has_states = false;
+      continue;
+    }
     for (const models::Tensor& tensor : tensors) {
-      const checkpoint::Tensor wanted = stored_tensor(tensor, array);
+      const checkpoint::Tensor wanted = stored_tensor(tensor, names[array]);
       const checkpoint::Tensor* found = reader.find(wanted.name);
       if (found == nullptr || *found != wanted) {
         return fail(Code::kInvalid, "the checkpoint is of another model: it has no tensor \"" +
                                         wanted.name + "\" of this shape");
       }
-      const auto into = targets[static_cast<std::size_t>(array)].subspan(
-          static_cast<std::size_t>(tensor.offset), static_cast<std::size_t>(tensor.elements));
+      const auto into = targets[array].subspan(static_cast<std::size_t>(tensor.offset),
+                                               static_cast<std::size_t>(tensor.elements));
       PAWL_TRY_VOID(reader.read(wanted.name, 0, std::as_writable_bytes(into)));
     }
   }
-  return {};
+  if (!has_states) {
+    for (std::size_t i = 1; i < targets.size(); ++i) std::ranges::fill(targets[i], 0.0F);
+  }
+  return has_states;
 }
 
 }  // namespace pawl::saving

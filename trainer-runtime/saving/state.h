@@ -1,6 +1,6 @@
 // What a checkpoint of a training run holds, and how it becomes this rank's shard and back: the
-// parameters by their own names, AdamW's moments as "adamw.moment1.<name>" and
-// "adamw.moment2.<name>", and a few scalars in the manifest. Any number of ranks loads what any
+// parameters by their own names, the optimizer's states with what they are before that, as
+// "adamw.moment1.<name>", and a few scalars in the manifest. Any number of ranks loads what any
 // other number saved. One thread.
 #pragma once
 
@@ -25,6 +25,7 @@ struct TrainerState {
   std::string config_hash, model_hash;
   // Of the text: other ones would change the order of samples. 0: an older trainer did not say.
   std::uint64_t corpus_bytes = 0, samples = 0;
+  std::int64_t optimizer_step = 0;  // since the optimizer's states were zero
   bool operator==(const TrainerState&) const = default;
 };
 std::string encode_state(const TrainerState& state);
@@ -33,14 +34,16 @@ Result<TrainerState> decode_state(const std::string& json);
 // This rank's slice of all tensors laid end to end, as one safetensors file.
 class Shard {
  public:
-  Shard(const std::vector<models::Tensor>& tensors, int rank, int world_size);
+  // `states`: optim::state_names.
+  Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
+        int rank, int world_size);
   std::size_t bytes() const { return header_.size() + data_bytes_; }
   // `out` has bytes() bytes.
   void fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const;
 
  private:
   struct Part {
-    int array;  // 0 parameters, 1 moment1, 2 moment2
+    std::size_t array;  // 0: parameters, then states
     std::size_t first, elements;
   };
   std::string header_;
@@ -48,8 +51,10 @@ class Shard {
   std::size_t data_bytes_ = 0;
 };
 
-// Fills the arrays. Invalid when the checkpoint is of another model: says which tensor.
-Status load_arrays(const checkpoint::Reader& reader, const std::vector<models::Tensor>& tensors,
-                   optim::TrainingArrays& arrays);
+// Fills the arrays. Invalid when the checkpoint is of another model: says which tensor. False: it
+// is of another optimizer, and this one's states are zero.
+Result<bool> load_arrays(const checkpoint::Reader& reader,
+                         const std::vector<models::Tensor>& tensors,
+                         const std::vector<std::string>& states, optim::TrainingArrays& arrays);
 
 }  // namespace pawl::saving

@@ -96,7 +96,7 @@ Result<Run> prepare(const Options& options) {
   PAWL_TRY(corpus, data::TextCorpus::open(config.data, config.model.context));
   PAWL_TRY(door, open_door());
   auto model = models::make_model<float>(config);
-  auto arrays = std::make_unique<optim::TrainingArrays>(model->parameter_count());
+  auto arrays = std::make_unique<optim::TrainingArrays>(config, model->parameter_count());
   models::initialise(model->tensors(), config.seed, arrays->parameters.span());
   return Run{std::move(config),
              std::move(corpus),
@@ -143,7 +143,9 @@ Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoi
   }
   state.corpus_bytes = bytes;
   state.samples = samples;
-  PAWL_TRY_VOID(saving::load_arrays(reader, run.model->tensors(), *run.arrays));
+  PAWL_TRY(has_states, saving::load_arrays(reader, run.model->tensors(),
+                                           optim::state_names(run.config.optimizer), *run.arrays));
+  if (!has_states) state.optimizer_step = 0;
   state.config_hash = config_hash(run.config);
   return state;
 }
@@ -156,16 +158,20 @@ void print_line(const std::string& line) {
 void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState& start) {
   if (gang.rank != 0) return;
   const auto count = run.model->parameter_count();
+  const auto states = static_cast<std::int64_t>(run.arrays->states.size());
+  const bool begins_anew = start.step > 0 && start.optimizer_step == 0;
   std::printf(
       "model %.2f M parameters, %d ranks, %lld micro-batches a step, %s kernels%s%s; memory a "
-      "rank: parameters and moments %.1f MB, "
-      "gradients %.1f MB, activations %.1f MB; starting at step %lld\n",
+      "rank: parameters and optimizer %.1f MB, "
+      "gradients %.1f MB, activations %.1f MB; starting at step %lld%s\n",
       static_cast<double>(count) / 1e6, gang.world_size,
       static_cast<long long>(run.config.batch.global / run.config.batch.micro),
       kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "",
-      kernels::matmul_library(), static_cast<double>(count) * 12 / 1e6,
+      kernels::matmul_library(), 4 * static_cast<double>(count * (1 + states)) / 1e6,
       static_cast<double>(count) * (run.config.is_exact() ? 12 : 4) / 1e6,
-      static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step));
+      static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step),
+      begins_anew ? "; the checkpoint is of another optimizer, this one's states begin at zero"
+                  : "");
   std::fflush(stdout);
 }
 
@@ -206,7 +212,7 @@ Status take_from_storage(Run& run, const Welcome& gang, Memory& memory) {
     PAWL_TRY(loaded, load(opened.found, opened.reader, run));
     memory.state = loaded;
   } else if (!is_untouched) {
-    run.arrays = std::make_unique<optim::TrainingArrays>(run.model->parameter_count());
+    run.arrays = std::make_unique<optim::TrainingArrays>(run.config, run.model->parameter_count());
     models::initialise(run.model->tensors(), run.config.seed, run.arrays->parameters.span());
   }
   return {};
@@ -250,7 +256,8 @@ Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& se
   pulse.enter(api::Phase::kReduce, gang.start_step);
   PAWL_TRY_VOID(run.ring->barrier());
   pulse.enter(api::Phase::kOther);
-  saving::Shard shard(run.model->tensors(), gang.rank, gang.world_size);
+  saving::Shard shard(run.model->tensors(), optim::state_names(run.config.optimizer), gang.rank,
+                      gang.world_size);
   PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
   const auto sink = make_channel_sink(session, std::move(shard), gang.rank == 0);
   print_plan(run, gang, memory.state);
@@ -332,7 +339,10 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
           id->attempt + 1;  // what follows is newer than all that was, whatever its step
     }
     sink = saving::make_direct_sink(
-        *store, *run.ring, saving::Shard(run.model->tensors(), gang.rank, gang.world_size), direct);
+        *store, *run.ring,
+        saving::Shard(run.model->tensors(), optim::state_names(run.config.optimizer), gang.rank,
+                      gang.world_size),
+        direct);
   }
   run.process_start = process_start;
   print_plan(run, gang, start);

@@ -41,7 +41,7 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       is_leader_(parts.ring.rank() == 0),
       state_(start),
       order_(parts.corpus.training_samples(), parts.config.seed),
-      optimizer_(parts.config, parts.model.tensors()),
+      optimizer_(optim::make_optimizer(parts.config.optimizer, parts.model.tensors())),
       gradients_(parts.arrays.parameters.size()),
       dealing_(parts.config.batch.global / parts.config.batch.micro, parts.ring.world_size(),
                parts.config.batch.dealing == "measured"),
@@ -164,9 +164,12 @@ Status Trainer::apply(const Agreement& agreed) {
                     std::to_string(agreed.loss) + " and gradient norm " + std::to_string(norm) +
                     "; a lower optimizer.learning_rate or a longer schedule.warmup_steps may help");
   }
-  optimizer_.apply(state_.step, optim::clip_factor(parts_.config.optimizer, norm),
-                   gradients_.span(), parts_.arrays);
+  learning_rate_ = optim::learning_rate(parts_.config, state_.step, state_.cursor);
+  optimizer_->apply(
+      {learning_rate_, state_.optimizer_step, optim::clip_factor(parts_.config.optimizer, norm)},
+      gradients_.span(), parts_.arrays);
   state_.step += 1;
+  state_.optimizer_step += 1;
   state_.cursor += static_cast<std::uint64_t>(parts_.config.batch.global);
   applied_.step = state_.step;
   applied_.total_steps = parts_.config.steps;
@@ -232,8 +235,7 @@ void Trainer::print_progress() {
   if (parts_.config.is_exact()) std::snprintf(bits.data(), bits.size(), " (%a)", applied_.loss);
   print("step %lld/%lld loss %.4f%s learning rate %.2e, %.0f tokens/s",
         static_cast<long long>(applied_.step), static_cast<long long>(parts_.config.steps),
-        applied_.loss, bits.data(), optim::learning_rate(parts_.config, state_.step - 1),
-        applied_.tokens_per_second);
+        applied_.loss, bits.data(), learning_rate_, applied_.tokens_per_second);
 }
 
 Status Trainer::save() {

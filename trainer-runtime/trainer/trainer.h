@@ -86,11 +86,12 @@ class Trainer {
   const bool is_leader_;
   saving::TrainerState state_;
   data::SampleOrder order_;
-  optim::AdamW optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   device::Buffer<float> gradients_;
   std::unique_ptr<parallel::GradientReducer> reducer_;
   std::vector<std::int32_t> inputs_, targets_;
   parallel::Dealing dealing_;
+  double learning_rate_ = 0;        // of the last step
   double micro_batch_seconds_ = 0;  // of this rank, in this step; 0: it made none
   std::vector<double> sums_;        // what agree() sums
   std::string dealing_note_;        // not yet told

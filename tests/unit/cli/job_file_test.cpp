@@ -170,6 +170,20 @@ TEST_CASE("job_file: the page about the trainer has every key with its default",
     CHECK(page.substr(row, page.find('\n', row) - row).find(" | " + shown + " | ") !=
           std::string::npos);
   }
+  for (const char* kind : {"sgd", "lars", "lamb"}) {
+    TrainerConfig config;
+    config.optimizer.kind = kind;
+    config.optimizer.scaling = "sqrt";
+    config.schedule.kind = "wsd";
+    config.schedule.warmup_tokens = 1;
+    const json other = parse_json(format_config(config));
+    for (const char* part : {"optimizer", "schedule"}) {
+      for (const auto& [key, value] : other[part].items()) {
+        INFO(key);
+        CHECK(page.find(std::string("| `") + part + "." + key + "` | ") != std::string::npos);
+      }
+    }
+  }
 }
 
 TEST_CASE("options: arguments of `pawl run`", "[cli]") {

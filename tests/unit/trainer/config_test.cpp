@@ -57,6 +57,44 @@ TEST_CASE("config: what is wrong is named with its path and what to write instea
         "optimizer.learning_rate must be a number from 0.0 to 1000.0");
 }
 
+TEST_CASE("config: an optimizer and a schedule have the fields of their kind", "[trainer]") {
+  const auto optimizer = [](const std::string& fields) {
+    return complaint(R"({"data": {"paths": ["/t"]}, "optimizer": {)" + fields + "}}");
+  };
+  CHECK(optimizer(R"("kind": "adam")") ==
+        "optimizer.kind is \"adam\" but must be one of: adamw, sgd, lamb, lars");
+  CHECK(optimizer(R"("momentum": 0.5)") == "optimizer.momentum is not for optimizer.kind adamw");
+  CHECK(optimizer(R"("kind": "sgd", "beta1": 0.5)") ==
+        "optimizer.beta1 is not for optimizer.kind sgd");
+  CHECK(optimizer(R"("kind": "sgd", "trust": 1)") ==
+        "optimizer.trust is not for optimizer.kind sgd");
+  CHECK(optimizer(R"("kind": "sgd", "momentum": 0, "nesterov": true)") ==
+        "optimizer.nesterov needs an optimizer.momentum above 0");
+  CHECK(optimizer(R"("scaling": "sqrt")")
+            .starts_with("optimizer.scaling needs optimizer.scaling_batch"));
+  CHECK(optimizer(R"("scaling_batch": 8)")
+            .starts_with("optimizer.scaling_batch needs optimizer.scaling"));
+  CHECK(complaint(R"({"data": {"paths": ["/t"]}, "schedule": {"decay_fraction": 0.1}})") ==
+        "schedule.decay_fraction is for schedule.kind wsd alone");
+  for (const char* fields :
+       {R"("kind": "sgd", "nesterov": true, "scaling": "linear", "scaling_batch": 8)",
+        R"("kind": "lars", "trust": 0.01, "momentum": 0.8)", R"("kind": "lamb", "beta2": 0.999)"}) {
+    const auto config = parse_config(
+        std::string(R"({"data": {"paths": ["/t"]}, "optimizer": {)") + fields +
+        R"(}, "schedule": {"kind": "wsd", "decay_fraction": 0.3, "warmup_tokens": 9000}})");
+    REQUIRE(config);
+    const auto again = parse_config(format_config(*config));
+    REQUIRE(again);
+    CHECK(format_config(*again) == format_config(*config));
+    CHECK(again->optimizer.is_nesterov == config->optimizer.is_nesterov);
+    CHECK(again->optimizer.trust == config->optimizer.trust);
+    CHECK(again->schedule.decay_fraction == 0.3);
+    CHECK(again->schedule.warmup_tokens == 9000);
+  }
+  CHECK(parse_config(R"({"data": {"paths": ["/t"]}, "optimizer": {"kind": "sgd"}})")
+            ->optimizer.weight_decay == 1e-4);
+}
+
 TEST_CASE("config: hashes tell different runs apart and not where the data lies", "[trainer]") {
   TrainerConfig config;
   config.data.paths = {"/a"};

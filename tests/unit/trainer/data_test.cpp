@@ -11,7 +11,6 @@
 #include "common/os/process.h"
 #include "trainer-runtime/data/permutation.h"
 #include "trainer-runtime/data/text_corpus.h"
-#include "trainer-runtime/optim/schedule.h"
 
 using namespace pawl;
 
@@ -135,18 +134,4 @@ TEST_CASE("text_corpus: the bigram entropy is that of the held-out bytes' pairs"
   const auto corpus = data::TextCorpus::open({"text", {path}, 0.5}, 10);
   REQUIRE(corpus);
   CHECK(std::abs(data::bigram_entropy(*corpus) - 0.5) < 1e-4);
-}
-
-TEST_CASE("schedule: warms up, peaks, and ends at the final fraction", "[trainer]") {
-  TrainerConfig config;
-  config.steps = 100;
-  config.schedule = {"cosine", 10, 0.1};
-  config.optimizer.learning_rate = 2;
-  CHECK(optim::learning_rate(config, 0) == 0.2);
-  CHECK(optim::learning_rate(config, 9) == 2);
-  CHECK(optim::learning_rate(config, 10) == 2);
-  CHECK(std::abs(optim::learning_rate(config, 99) - 0.2) < 1e-12);
-  for (std::int64_t step = 10; step < 99; ++step) {
-    CHECK(optim::learning_rate(config, step + 1) <= optim::learning_rate(config, step));
-  }
 }

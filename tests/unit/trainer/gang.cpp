@@ -12,7 +12,7 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
   const RealClock clock;
   const auto corpus = data::TextCorpus::open(config.data, config.model.context);
   rank.model = models::make_model<float>(config);
-  rank.arrays = std::make_unique<optim::TrainingArrays>(rank.model->parameter_count());
+  rank.arrays = std::make_unique<optim::TrainingArrays>(config, rank.model->parameter_count());
   models::initialise(rank.model->tensors(), config.seed, rank.arrays->parameters.span());
   rank.start = {0, 0, config.seed, config_hash(config), model_hash(config)};
   std::unique_ptr<store::Store> store;
@@ -21,7 +21,8 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
     store = *store::open_store(options.checkpoint_uri);
     rank.sink = saving::make_direct_sink(
         *store, *rank.ring,
-        saving::Shard(rank.model->tensors(), rank.ring->rank(), rank.ring->world_size()),
+        saving::Shard(rank.model->tensors(), optim::state_names(config.optimizer),
+                      rank.ring->rank(), rank.ring->world_size()),
         {"test", options.attempt, 100});
   }
   if (options.load_step > 0) {
@@ -33,12 +34,13 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
       return;
     }
     rank.start = *saving::decode_state(opened->found.manifest.trainer_json);
-    if (const Status loaded =
-            saving::load_arrays(opened->reader, rank.model->tensors(), *rank.arrays);
-        !loaded) {
+    const auto loaded = saving::load_arrays(opened->reader, rank.model->tensors(),
+                                            optim::state_names(config.optimizer), *rank.arrays);
+    if (!loaded) {
       rank.outcome = tl::make_unexpected(loaded.error());
       return;
     }
+    if (!*loaded) rank.start.optimizer_step = 0;
   }
   options.prepare(rank);
   trainer::Pulse pulse{clock, options.pulse_fd};
@@ -77,11 +79,9 @@ std::vector<Rank> run_gang(const TrainerConfig& config, const GangOptions& optio
 }
 
 bool is_equal(const optim::TrainingArrays& a, const optim::TrainingArrays& b) {
-  const auto same = [](const device::Buffer<float>& x, const device::Buffer<float>& y) {
-    return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
-  };
-  return same(a.parameters, b.parameters) && same(a.moment1, b.moment1) &&
-         same(a.moment2, b.moment2);
+  return std::ranges::equal(
+      a.spans(), b.spans(),
+      [](std::span<const float> x, std::span<const float> y) { return std::ranges::equal(x, y); });
 }
 
 std::vector<double> losses_of(const Rank& rank) {

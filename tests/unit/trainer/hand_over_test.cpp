@@ -12,10 +12,9 @@ namespace {
 constexpr models::Index kCount = 1'100'001;  // more than a piece
 
 std::unique_ptr<optim::TrainingArrays> arrays_of(float value) {
-  auto arrays = std::make_unique<optim::TrainingArrays>(kCount);
+  auto arrays = std::make_unique<optim::TrainingArrays>(kCount, 2);
   float next = value;
-  for (const std::span<float> span :
-       {arrays->parameters.span(), arrays->moment1.span(), arrays->moment2.span()}) {
+  for (const std::span<float> span : arrays->spans()) {
     for (float& element : span) element = next += 0.5F;
   }
   return arrays;

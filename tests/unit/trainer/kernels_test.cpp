@@ -284,3 +284,40 @@ TEST_CASE("kernels: AdamW equals the formula, and all instruction sets agree bit
   for (const float g : gradient) norm += double{g} * double{g};
   CHECK(std::abs(norms.front() - norm) < 1e-6 * norm);
 }
+
+TEST_CASE("kernels: the other optimizers' instruction sets agree bit by bit", "[trainer]") {
+  constexpr std::size_t kCount = 5003;
+  const auto gradient = random_floats(kCount, 1), start = random_floats(kCount, 2),
+             state = random_floats(kCount, 3);
+  std::vector<float> square = random_floats(kCount, 4);
+  for (float& value : square) value *= value;
+  const kernels::AdamW adam{0.01F, 0.9F, 0.95F, 1e-8F, 0.1F, 3.0F, 5.0F, 0.5F};
+  std::vector<std::vector<float>> all;
+  std::vector<double> norms;
+  for (int table = 0; table < kernels::table_count(); ++table) {
+    const kernels::ExactTable& exact = kernels::exact_at(table);
+    std::vector<float> result;
+    const auto keep = [&](const std::vector<float>& p, const std::vector<float>& v) {
+      result.insert(result.end(), p.begin(), p.end());
+      result.insert(result.end(), v.begin(), v.end());
+    };
+    for (const bool is_nesterov : {false, true}) {
+      for (const float momentum : {0.0F, 0.9F}) {
+        std::vector<float> p = start, v = state;
+        exact.sgd(kCount, {0.1F, momentum, 0.01F, 0.5F, is_nesterov}, gradient.data(), p.data(),
+                  momentum == 0 ? nullptr : v.data());
+        keep(p, v);
+      }
+    }
+    std::vector<float> p = start, m = state, v = square;
+    exact.lars(kCount, {0.1F, 0.9F, 0.01F, 0.5F}, gradient.data(), p.data(), m.data());
+    keep(p, m);
+    norms.push_back(
+        exact.lamb_moments(kCount, adam, gradient.data(), p.data(), m.data(), v.data()));
+    exact.lamb_step(kCount, adam, p.data(), m.data(), v.data());
+    keep(p, m);
+    all.push_back(std::move(result));
+    CHECK(all.back() == all.front());
+    CHECK(norms.back() == norms.front());
+  }
+}
