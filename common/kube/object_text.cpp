@@ -30,8 +30,8 @@ std::size_t end_of_array(std::string_view text, std::size_t at) {
 }  // namespace
 
 nlohmann::json parse_object(std::string_view text) {
-  // A server writes metadata before spec, and what a user wrote is after it. Quotes within a text
-  // have a backslash before them, so this is the name of a member.
+  // A server writes metadata before spec, and objects that a user wrote are after it. Quotes within
+  // a text have a backslash before them, so this is the name of a member.
   constexpr std::string_view kMember = ",\"managedFields\":[";
   const std::size_t member = text.substr(0, text.find("\"spec\":")).find(kMember);
   if (member == std::string_view::npos) return parse_json(text);

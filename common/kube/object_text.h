@@ -6,9 +6,8 @@
 
 namespace pawl::kube {
 
-// An object, or an event of a watch, as parse_json has it, but that metadata.managedFields is
-// empty, and was not looked into: nobody here reads it, and it is up to a half of a pod. In a list
-// it may stay.
+// An object, or an event of a watch, as parse_json has it, but that metadata.managedFields may be
+// empty, and was not looked into then: nobody here reads it, and it is up to a half of a pod.
 nlohmann::json parse_object(std::string_view text);
 
 }  // namespace pawl::kube

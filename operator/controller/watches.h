@@ -36,7 +36,8 @@ kube::InformerEvents node_informer_events(std::shared_ptr<const SignalTable> tab
 
 // Pods that are bound and have not ended, of which only what they take is kept; and what nodes
 // have. For whoever decides on nodes. kOthers: where the informer of jobs' pods books too. As a pod
-// comes by the one or the other as its label changes, in any order, it has another name in each.
+// comes by the one or the other as its label changes, in any order, it has another name in each;
+// for a while it may then be counted twice.
 enum class Booked { kAll, kOthers };
 kube::InformerOptions booking_informer_options(Booked who);
 kube::InformerEvents booking_informer_events(Booked who, std::shared_ptr<Inbox> inbox);

@@ -45,7 +45,7 @@ class Ledger {
   // True if that is news. A host's bookings stay when it goes, and count again when it is back.
   bool set_host(Host host);
   bool drop_host(const std::string& name);
-  // True if something has become free by it. By "namespace/name" of the pod. What is seen goes
+  // True if something has become free by it. By a name of the pod. What is seen goes
   // before what was promised, wherever it is bound; what is no longer seen is promised still.
   bool see_pod(const std::string& pod, Booking booking);
   bool drop_pod(const std::string& pod);

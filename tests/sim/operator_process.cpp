@@ -62,11 +62,13 @@ void OperatorProcess::Process::make_loop() {
   if (loop) next->follow(*loop);
   loop = std::move(next);
   if (owner.on_group) owner.on_group(nullptr);
+  // As with --namespace: pods come by two watches, which are not equally far.
+  const bool has_two_views = owner.knobs_.small_pages;
   for (const Kind kind : {Kind::kJob, Kind::kGroup, Kind::kPod}) {
     kube::InformerOptions options = controller::informer_options(kind, "");
     if (owner.knobs_.small_pages) options.page_size = 1;
     kube::InformerEvents events =
-        controller::informer_events(kind, owner.log_, inbox, owner.knobs_.places);
+        controller::informer_events(kind, owner.log_, inbox, owner.knobs_.places && !has_two_views);
     if (kind == Kind::kGroup) {
       events.on_upsert = [&to = owner.on_group,
                           next = std::move(events.on_upsert)](const auto& object) {
@@ -78,12 +80,12 @@ void OperatorProcess::Process::make_loop() {
                                                      owner.guarded(std::move(events))));
   }
   if (!owner.knobs_.places) return;
-  constexpr auto kOthers = controller::Booked::kOthers;
-  kube::InformerOptions options = controller::booking_informer_options(kOthers);
+  const auto who = has_two_views ? controller::Booked::kAll : controller::Booked::kOthers;
+  kube::InformerOptions options = controller::booking_informer_options(who);
   options.field_selector.clear();  // the events leave out what it would
-  reflectors.push_back(std::make_unique<Reflector>(
-      owner.engine_, link, std::move(options),
-      owner.guarded(controller::booking_informer_events(kOthers, inbox))));
+  reflectors.push_back(
+      std::make_unique<Reflector>(owner.engine_, link, std::move(options),
+                                  owner.guarded(controller::booking_informer_events(who, inbox))));
 }
 
 void OperatorProcess::Process::see_hosts() {

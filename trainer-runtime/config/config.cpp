@@ -148,7 +148,10 @@ void read_optimizer(Reader reader, OptimizerConfig& optimizer) {
   reader.one_of("kind", optimizer.kind, {"adamw", "sgd", "lamb", "lars"});
   const bool is_sgd = optimizer.kind == "sgd", is_lars = optimizer.kind == "lars";
   const bool has_moments = !is_sgd && !is_lars;
-  if (!has_moments) optimizer.weight_decay = 1e-4;
+  if (!has_moments) {
+    optimizer.learning_rate = 0.1;
+    optimizer.weight_decay = 1e-4;
+  }
   const auto read = [&](bool is_of_it, const char* name, auto&... value) {
     if (is_of_it) {
       reader.read(name, value...);
@@ -167,14 +170,18 @@ void read_optimizer(Reader reader, OptimizerConfig& optimizer) {
   reader.read("weight_decay", optimizer.weight_decay, 0, 1e3);
   reader.read("clip_norm", optimizer.clip_norm, 0, 1e9);
   reader.one_of("scaling", optimizer.scaling, {"none", "linear", "sqrt"});
-  reader.read("scaling_batch", optimizer.scaling_batch, 0, 1'000'000);
+  reader.read("scaling_batch", optimizer.scaling_batch, 1, 1'000'000);
   reader.finish();
 }
 
 void read_schedule(Reader reader, ScheduleConfig& schedule) {
   reader.one_of("kind", schedule.kind, {"cosine", "linear", "wsd", "constant"});
-  reader.read("warmup_steps", schedule.warmup_steps, 0, kCountMax);
   reader.read("warmup_tokens", schedule.warmup_tokens, 0, kTokensMax);
+  if (schedule.warmup_tokens > 0) {
+    reader.refuse("warmup_steps", "is of no use beside schedule.warmup_tokens; give one of them");
+  } else {
+    reader.read("warmup_steps", schedule.warmup_steps, 0, kCountMax);
+  }
   reader.read("final_fraction", schedule.final_fraction, 0, 1);
   if (schedule.kind == "wsd") {
     reader.read("decay_fraction", schedule.decay_fraction, 1e-6, 1);
@@ -263,9 +270,12 @@ json optimizer_json(const OptimizerConfig& c) {
 }
 
 json schedule_json(const ScheduleConfig& c) {
-  json object = {
-      {"kind", c.kind}, {"warmup_steps", c.warmup_steps}, {"final_fraction", c.final_fraction}};
-  if (c.warmup_tokens > 0) object["warmup_tokens"] = c.warmup_tokens;
+  json object = {{"kind", c.kind}, {"final_fraction", c.final_fraction}};
+  if (c.warmup_tokens > 0) {
+    object["warmup_tokens"] = c.warmup_tokens;
+  } else {
+    object["warmup_steps"] = c.warmup_steps;
+  }
   if (c.kind == "wsd") object["decay_fraction"] = c.decay_fraction;
   return object;
 }

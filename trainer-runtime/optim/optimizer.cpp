@@ -10,7 +10,7 @@ namespace {
 
 using models::Index;
 
-constexpr double kTrustMax = 10;  // of LAMB, as in the paper's own code
+constexpr double kTrustMax = 10;  // of LAMB's factor; the paper leaves the limit open
 
 // A run of elements that are updated alike.
 struct Range {

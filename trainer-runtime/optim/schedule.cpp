@@ -7,22 +7,26 @@
 namespace pawl::optim {
 namespace {
 
-// Where a step is, in steps of the batch of now.
-struct Place {
-  double step, warmup, last;
+// How far the warm-up is with the step, and when it has ended in which step that was.
+struct WarmUp {
+  double progress, steps;
 };
 
-Place place_of(const TrainerConfig& config, std::int64_t step, std::uint64_t samples) {
+WarmUp warm_up_of(const TrainerConfig& config, std::int64_t step, std::uint64_t samples) {
   const ScheduleConfig& schedule = config.schedule;
-  const auto left = static_cast<double>(config.steps - 1 - step);
+  const auto now = static_cast<double>(step);
   if (schedule.warmup_tokens == 0) {
-    const auto now = static_cast<double>(step);
-    return {now, static_cast<double>(schedule.warmup_steps), now + left};
+    const auto steps = static_cast<double>(schedule.warmup_steps);
+    return {now < steps ? (now + 1) / steps : 1, steps};
   }
-  const auto batch = static_cast<double>(config.batch.global);
-  const double now = static_cast<double>(samples) / batch;
-  const double tokens = batch * static_cast<double>(config.model.context);
-  return {now, static_cast<double>(schedule.warmup_tokens) / tokens, now + left};
+  const double needed =
+      static_cast<double>(schedule.warmup_tokens) / static_cast<double>(config.model.context);
+  const auto done = static_cast<double>(samples);
+  if (done < needed)
+    return {std::min(1.0, (done + static_cast<double>(config.batch.global)) / needed), now};
+  // By the batches so far. It moves by less than the step when they change, so that the learning
+  // rate does not rise.
+  return {1, done > 0 ? now * needed / done : 0};
 }
 
 // What is left of the way from the peak to the final fraction, 1 to 0.
@@ -49,11 +53,11 @@ double peak_learning_rate(const TrainerConfig& config) {
 double learning_rate(const TrainerConfig& config, std::int64_t step, std::uint64_t samples) {
   const ScheduleConfig& schedule = config.schedule;
   const double peak = peak_learning_rate(config);
-  const Place place = place_of(config, step, samples);
-  if (place.step < place.warmup) return peak * std::min(1.0, (place.step + 1) / place.warmup);
-  const double left = place.last - place.warmup;
+  const WarmUp warm_up = warm_up_of(config, step, samples);
+  if (warm_up.progress < 1) return peak * warm_up.progress;
+  const double left = static_cast<double>(config.steps - 1) - warm_up.steps;
   if (left <= 0) return peak;
-  const double progress = std::clamp((place.step - place.warmup) / left, 0.0, 1.0);
+  const double progress = std::clamp((static_cast<double>(step) - warm_up.steps) / left, 0.0, 1.0);
   return peak *
          (schedule.final_fraction + (1 - schedule.final_fraction) * height(schedule, progress));
 }

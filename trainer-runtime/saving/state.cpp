@@ -27,15 +27,18 @@ std::vector<std::string> all_arrays(std::vector<std::string> states) {
 }  // namespace
 
 std::string encode_state(const TrainerState& state) {
-  const nlohmann::json object = {{"format", 1},
-                                 {"step", state.step},
-                                 {"cursor", state.cursor},
-                                 {"seed", state.seed},
-                                 {"optimizer", {{"step", state.optimizer_step}}},
-                                 {"config_hash", state.config_hash},
-                                 {"model_hash", state.model_hash},
-                                 {"corpus_bytes", state.corpus_bytes},
-                                 {"samples", state.samples}};
+  // An older pawl-train knows AdamW alone, from the run's first step on.
+  const bool is_old = state.optimizer == "adamw" && state.optimizer_step == state.step;
+  const nlohmann::json object = {
+      {"format", is_old ? 1 : 2},
+      {"step", state.step},
+      {"cursor", state.cursor},
+      {"seed", state.seed},
+      {"optimizer", {{"kind", state.optimizer}, {"step", state.optimizer_step}}},
+      {"config_hash", state.config_hash},
+      {"model_hash", state.model_hash},
+      {"corpus_bytes", state.corpus_bytes},
+      {"samples", state.samples}};
   return object.dump();
 }
 
@@ -51,20 +54,26 @@ Result<TrainerState> decode_state(const std::string& text) {
       !is_number("seed") || !is_text("config_hash") || !is_text("model_hash")) {
     return fail(Code::kInvalid, "the manifest's trainer part is not one of pawl-train");
   }
-  if (object["format"].get<int>() != 1)
+  const auto format = object["format"].get<std::int64_t>();
+  if (format != 1 && format != 2)
     return fail(Code::kInvalid, "the checkpoint is of a newer pawl-train");
   const auto count = [&](const char* name) {
     return is_number(name) ? object[name].get<std::uint64_t>() : 0;
   };
-  const auto& optimizer = member_of(member_of(object, "optimizer"), "step");
-  return TrainerState{object["step"].get<std::int64_t>(),
+  const auto step = object["step"].get<std::int64_t>();
+  const nlohmann::json& optimizer = member_of(object, "optimizer");
+  const nlohmann::json& updates = member_of(optimizer, "step");
+  const bool is_counted = updates.is_number_integer() && updates.get<std::int64_t>() >= 0 &&
+                          updates.get<std::int64_t>() <= step;
+  return TrainerState{step,
                       object["cursor"].get<std::uint64_t>(),
                       object["seed"].get<std::uint64_t>(),
                       object["config_hash"].get<std::string>(),
                       object["model_hash"].get<std::string>(),
                       count("corpus_bytes"),
                       count("samples"),
-                      optimizer.is_number_integer() ? optimizer.get<std::int64_t>() : 0};
+                      text_at(optimizer, "kind"),
+                      is_counted ? updates.get<std::int64_t>() : 0};
 }
 
 Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,

@@ -25,7 +25,8 @@ struct TrainerState {
   std::string config_hash, model_hash;
   // Of the text: other ones would change the order of samples. 0: an older trainer did not say.
   std::uint64_t corpus_bytes = 0, samples = 0;
-  std::int64_t optimizer_step = 0;  // since the optimizer's states were zero
+  std::string optimizer = "adamw";  // its kind
+  std::int64_t optimizer_step = 0;  // since its states were zero
   bool operator==(const TrainerState&) const = default;
 };
 std::string encode_state(const TrainerState& state);

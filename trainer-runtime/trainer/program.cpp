@@ -114,7 +114,8 @@ saving::TrainerState fresh_state(const Run& run) {
           config_hash(run.config),
           model_hash(run.config),
           run.corpus.bytes(),
-          run.corpus.training_samples()};
+          run.corpus.training_samples(),
+          run.config.optimizer.kind};
 }
 
 // What has to be equal on all ranks. The paths need not be; how much lies behind them does, or the
@@ -145,7 +146,9 @@ Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoi
   state.samples = samples;
   PAWL_TRY(has_states, saving::load_arrays(reader, run.model->tensors(),
                                            optim::state_names(run.config.optimizer), *run.arrays));
-  if (!has_states) state.optimizer_step = 0;
+  const std::string& kind = run.config.optimizer.kind;
+  if (!has_states || state.optimizer != kind) state.optimizer_step = 0;
+  state.optimizer = kind;
   state.config_hash = config_hash(run.config);
   return state;
 }
@@ -170,8 +173,9 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
       kernels::matmul_library(), 4 * static_cast<double>(count * (1 + states)) / 1e6,
       static_cast<double>(count) * (run.config.is_exact() ? 12 : 4) / 1e6,
       static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step),
-      begins_anew ? "; the checkpoint is of another optimizer, this one's states begin at zero"
-                  : "");
+      begins_anew
+          ? "; the optimizer's states begin at zero, as the checkpoint has none of this kind"
+          : "");
   std::fflush(stdout);
 }
 

@@ -162,7 +162,7 @@ Status Trainer::apply(const Agreement& agreed) {
     return fail(Code::kCorrupt,
                 "Diverged: step " + std::to_string(state_.step + 1) + " has loss " +
                     std::to_string(agreed.loss) + " and gradient norm " + std::to_string(norm) +
-                    "; a lower optimizer.learning_rate or a longer schedule.warmup_steps may help");
+                    "; a lower optimizer.learning_rate or a longer warm-up may help");
   }
   learning_rate_ = optim::learning_rate(parts_.config, state_.step, state_.cursor);
   optimizer_->apply(

@@ -74,6 +74,10 @@ TEST_CASE("config: an optimizer and a schedule have the fields of their kind", "
             .starts_with("optimizer.scaling needs optimizer.scaling_batch"));
   CHECK(optimizer(R"("scaling_batch": 8)")
             .starts_with("optimizer.scaling_batch needs optimizer.scaling"));
+  CHECK(
+      complaint(
+          R"({"data": {"paths": ["/t"]}, "schedule": {"warmup_steps": 1, "warmup_tokens": 9}})") ==
+      "schedule.warmup_steps is of no use beside schedule.warmup_tokens; give one of them");
   CHECK(complaint(R"({"data": {"paths": ["/t"]}, "schedule": {"decay_fraction": 0.1}})") ==
         "schedule.decay_fraction is for schedule.kind wsd alone");
   for (const char* fields :

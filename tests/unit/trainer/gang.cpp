@@ -14,7 +14,10 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
   rank.model = models::make_model<float>(config);
   rank.arrays = std::make_unique<optim::TrainingArrays>(config, rank.model->parameter_count());
   models::initialise(rank.model->tensors(), config.seed, rank.arrays->parameters.span());
-  rank.start = {0, 0, config.seed, config_hash(config), model_hash(config)};
+  rank.start = {.seed = config.seed,
+                .config_hash = config_hash(config),
+                .model_hash = model_hash(config),
+                .optimizer = config.optimizer.kind};
   std::unique_ptr<store::Store> store;
   rank.sink = saving::make_no_sink();
   if (!options.checkpoint_uri.empty()) {
@@ -41,6 +44,7 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
       return;
     }
     if (!*loaded) rank.start.optimizer_step = 0;
+    rank.start.optimizer = config.optimizer.kind;
   }
   options.prepare(rank);
   trainer::Pulse pulse{clock, options.pulse_fd};

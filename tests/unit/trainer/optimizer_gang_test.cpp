@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 
+#include "common/base/json.h"
 #include "tests/unit/trainer/gang.h"
 
 using namespace pawl;
@@ -70,4 +71,23 @@ TEST_CASE("trainer: a run goes on with another optimizer, whose states begin at 
        }});
   REQUIRE(second[0].outcome);
   CHECK(test::losses_of(second[0]).back() < test::losses_of(first[0])[9]);
+}
+
+TEST_CASE("trainer: the state says of which optimizer it is, and how many steps that has made",
+          "[trainer]") {
+  saving::TrainerState state{.step = 7, .config_hash = "c", .model_hash = "m"};
+  const auto format = [](const saving::TrainerState& of) {
+    return parse_json(saving::encode_state(of))["format"].get<int>();
+  };
+  CHECK(format(state) == 2);
+  state.optimizer_step = 7;
+  CHECK(format(state) == 1);  // as it was when AdamW was alone
+  CHECK(saving::decode_state(saving::encode_state(state)) == state);
+  state.optimizer = "lamb";
+  CHECK(format(state) == 2);
+  CHECK(saving::decode_state(saving::encode_state(state)) == state);
+  state.optimizer_step = 8;  // more than there were
+  CHECK(saving::decode_state(saving::encode_state(state))->optimizer_step == 0);
+  state.optimizer_step = -1;
+  CHECK(saving::decode_state(saving::encode_state(state))->optimizer_step == 0);
 }

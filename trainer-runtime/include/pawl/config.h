@@ -43,11 +43,11 @@ struct BatchConfig {
 // A field that is of other kinds is an error.
 struct OptimizerConfig {
   std::string kind = "adamw";        // adamw, sgd, lamb, lars
-  double learning_rate = 1e-3;       // at the end of the warm-up
+  double learning_rate = 1e-3;       // at the end of the warm-up; sgd, lars: 0.1
   double beta1 = 0.9, beta2 = 0.95;  // adamw, lamb
   double momentum = 0.9;             // sgd, lars; 0 of sgd: none, and no memory for it
   bool is_nesterov = false;          // in JSON `nesterov`; sgd
-  double trust = 1e-3;               // lars: the learning rate of a matrix, by norms
+  double trust = 0.02;               // lars: the learning rate of a matrix, by norms
   double epsilon = 1e-8;             // all but sgd
   // Of matrices: adamw multiplies a parameter by (1 - learning rate * this), the others add this *
   // parameter to its gradient or, lamb, direction. sgd and lars have a default of 1e-4.
@@ -59,7 +59,7 @@ struct OptimizerConfig {
 
 struct ScheduleConfig {
   std::string kind = "cosine";     // cosine, linear, wsd, constant
-  std::int64_t warmup_steps = 20;  // not read where there are warmup_tokens
+  std::int64_t warmup_steps = 20;  // in place of warmup_tokens
   std::int64_t warmup_tokens = 0;  // stays the same when the batch changes; 0: warmup_steps
   double final_fraction = 0.1;     // of the learning rate, at the last step
   double decay_fraction = 0.2;     // wsd: of the steps after the warm-up, to go down in
