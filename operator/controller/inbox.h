@@ -76,8 +76,7 @@ struct Mail {
   std::vector<Answer> answers;
   std::map<std::string, std::optional<core::NodeSignal>> signals;  // by node; nothing: no longer
   bool are_nodes_listed = false;  // … all that was there then, since the last take()
-  // Where Pawl decides on nodes: all machines, and what bound pods take: ours
-  // by "namespace/name", as they are promised.
+  // Where Pawl decides on nodes: all machines, and what bound pods take, ours by "namespace/name".
   std::map<std::string, std::optional<placement::Host>> hosts;
   std::map<std::string, std::optional<placement::Booking>> bookings;
   std::map<std::string, std::optional<PriorityClass>> classes;      // by name
