@@ -1,5 +1,6 @@
 #include "common/kube/object_text.h"
 
+#include <algorithm>
 #include <string>
 
 #include "common/base/json.h"
@@ -7,8 +8,8 @@
 namespace pawl::kube {
 namespace {
 
-// The position after the array that begins at `at`; npos if it has no end.
-std::size_t end_of_array(std::string_view text, std::size_t at) {
+// The position after the array or object that begins at `at`; npos if it has no end.
+std::size_t end_of(std::string_view text, std::size_t at) {
   int depth = 0;
   bool is_text = false;
   for (; at < text.size(); ++at) {
@@ -35,12 +36,34 @@ nlohmann::json parse_object(std::string_view text) {
   constexpr std::string_view kMember = ",\"managedFields\":[";
   const std::size_t member = text.substr(0, text.find("\"spec\":")).find(kMember);
   if (member == std::string_view::npos) return parse_json(text);
-  const std::size_t begin = member + kMember.size() - 1, end = end_of_array(text, begin);
+  const std::size_t begin = member + kMember.size() - 1, end = end_of(text, begin);
   if (end == std::string_view::npos) return parse_json(text);
   std::string rest;
   rest.reserve(text.size() - (end - begin) + 2);
   rest.append(text.substr(0, begin)).append("[]").append(text.substr(end));
   return parse_json(rest);
+}
+
+ListText split_list(std::string_view text) {
+  // A server writes a list's metadata before its items, and no text in it has quotes without a
+  // backslash.
+  constexpr std::string_view kMember = ",\"items\":[";
+  const std::size_t member = text.find(kMember);
+  if (member == std::string_view::npos) return {parse_json(text), {}};
+  const std::size_t begin = member + kMember.size() - 1, end = end_of(text, begin);
+  if (end == std::string_view::npos) return {parse_json(text), {}};
+  std::string rest{text.substr(0, begin)};
+  rest.append("[]").append(text.substr(end));
+  return {parse_json(rest), text.substr(begin + 1, end - begin - 2)};
+}
+
+nlohmann::json next_item(std::string_view& items) {
+  const std::size_t begin = items.find('{');
+  const std::size_t end = begin == std::string_view::npos ? begin : end_of(items, begin);
+  const std::string_view item =
+      end == std::string_view::npos ? "" : items.substr(begin, end - begin);
+  items.remove_prefix(std::min(end, items.size()));
+  return parse_object(item);
 }
 
 }  // namespace pawl::kube

@@ -5,7 +5,6 @@
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/mutant.h"
-#include "common/kube/object_text.h"
 
 namespace pawl::kube {
 
@@ -92,9 +91,13 @@ WatchStep WatchMachine::gone(std::string why) {
 
 WatchStep WatchMachine::on_answer(const Result<HttpResponse>& answer) {
   if (!answer) return list_failed(answer.error());
+  if (options_.can_list && answer->status == 200) {
+    ListText page = split_list(answer->body);
+    if (!page.list.is_discarded()) return take_page(page);
+  }
   Result<json> body = read_response(asked_, *answer);
   if (!body) return list_failed(body.error());
-  return options_.can_list ? take_page(*body) : take_single(*body);
+  return options_.can_list ? list_again("an answer that is no list") : take_single(*body);
 }
 
 WatchStep WatchMachine::list_failed(const Error& error) {
@@ -114,8 +117,8 @@ WatchStep WatchMachine::list_failed(const Error& error) {
   return list_again(error.message);
 }
 
-WatchStep WatchMachine::take_page(json& page) {
-  const std::string version = version_of(page);
+WatchStep WatchMachine::take_page(ListText& page) {
+  const std::string version = version_of(page.list);
   if (version.empty()) return list_again("a list without a resourceVersion");
   const bool is_first = continue_token_.empty();
   if (is_first) {
@@ -127,10 +130,13 @@ WatchStep WatchMachine::take_page(json& page) {
     list_version_ = version;
     listed_.clear();
   }
-  if (page.contains("items") && page["items"].is_array()) {
-    for (json& item : page["items"]) upsert(item);
+  for (json& item : list_at(page.list, "items")) upsert(item);  // where its text was not split
+  while (!page.items.empty()) {
+    json item = next_item(page.items);
+    if (item.is_discarded()) return list_again("a list with an item that is not JSON");
+    upsert(item);
   }
-  continue_token_ = text_at(metadata_of(page), "continue");
+  continue_token_ = text_at(metadata_of(page.list), "continue");
   return continue_token_.empty() ? finish_list() : ask();
 }
 

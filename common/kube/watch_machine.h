@@ -16,12 +16,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "common/kube/informer.h"
+#include "common/kube/object_text.h"
 
 namespace pawl::kube {
 
@@ -64,7 +65,7 @@ class WatchMachine {
   WatchStep list_again(std::string why);
   WatchStep gone(std::string why);
   WatchStep list_failed(const Error& error);
-  WatchStep take_page(nlohmann::json& page);
+  WatchStep take_page(ListText& page);
   WatchStep take_single(nlohmann::json& object);
   WatchStep finish_list();
   WatchStep on_line(std::string_view line);

@@ -109,6 +109,7 @@ class Oracles final : public ApiObserver {
   void i44_quotas_are_kept(const nlohmann::json& pod, const PodFacts& facts);
   void i52_has_waited(const JobWrite& write);
   void i52_nodes_had_their_time(const JobWrite& write);
+  bool has_found_no_node(const nlohmann::json& pod) const;
   void i53_slices_are_whole(const JobWrite& write);
 
   // oracles_tally.cpp
@@ -187,6 +188,8 @@ class Oracles final : public ApiObserver {
   // UID of the job and name of the pod: its slot had another one on record, whatever became of
   // that.
   std::set<std::pair<std::string, std::string>> replaced_;
+  // … that was deleted because no node had come for it in time.
+  std::set<std::pair<std::string, std::string>> nodeless_;
   milliseconds minute_{0};
   int requests_this_minute_ = 0;
   std::map<std::string, int> status_writes_;  // of the operator in this minute, by job

@@ -123,6 +123,8 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
 void Oracles::on_pod_deleted(const json& pod) {
   const auto facts = facts_of(pod);
   const auto job = facts ? job_of(facts->job_uid) : std::nullopt;
+  if (job && has_found_no_node(pod))
+    nodeless_.insert({facts->job_uid, text_at_pointer(pod, "/metadata/name")});
   i13_deletes_its_own(pod, job ? &*job : nullptr);
   if (job && !failure_) i19_leaves_time_to_save(pod, *job);
 }
@@ -154,6 +156,7 @@ void Oracles::i13_deletes_its_own(const json& pod, const api::TrainingJob* job) 
   if (truth_.jobs[facts->job_uid].was_status_cut || job->meta.deletion_time) return;
   if (facts->attempt < job->status.attempt || is_stopping(*job)) return;
   if (replaced_.contains({facts->job_uid, name})) return;  // another has its place
+  if (nodeless_.contains({facts->job_uid, name})) return;
   if (is_announced && is_announced(text_at_pointer(pod, "/spec/nodeName"))) return;
   if (is_to_move(*job, name)) return;
   const api::PlacementStatus& placement = job->status.placement;
@@ -254,7 +257,7 @@ void Oracles::i33_places_have_losses(const local::Change& change) {
     const auto job = job_of(uid);
     const bool has_cause =
         truth_.of(uid, after->spec.attempt).is_any() ||
-        truth_.is_resized(uid, after->spec.attempt) ||
+        truth_.is_resized(uid, after->spec.attempt) || nodeless_.contains({uid, old->name}) ||
         (job && api::gave_room(job->status.placement, after->spec.attempt, old->slot, old->n));
     if (!has_cause) fail("I33", what + ", but nothing happened");
   }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "common/api/codec.h"
+#include "common/base/clock.h"
 #include "operator/controller/placer.h"
 #include "operator/controller/queue_limits.h"
 #include "operator/core/failures.h"
@@ -94,6 +95,16 @@ void Oracles::i52_nodes_had_their_time(const JobWrite& write) {
   if (knobs_.clock_step == 0 && before.attempt_time &&
       engine_.clock().now() < *before.attempt_time + waited)
     fail("I52", "nodes had less than their time to come");
+}
+
+// Of a pod that was made without a node: none has come for it, and it has waited for as long as it
+// may (I52).
+bool Oracles::has_found_no_node(const json& pod) const {
+  const auto created = pod.at("metadata").value("creationTimestamp", "");
+  const auto since = parse_time(created);
+  const bool is_bound = !text_at_pointer(pod, "/spec/nodeName").empty() || !bound_for(pod).empty();
+  if (!knobs_.asks_by_pods || is_bound || !since) return false;
+  return knobs_.clock_step > 0 || engine_.clock().now() >= *since + kAnywhereMax;
 }
 
 // It has waited for room until then, in this attempt.

@@ -262,7 +262,8 @@ void World::stop_faults() {
 }
 
 void World::converge() {
-  const seconds in_line = knobs.has_queues ? kQueueMax : seconds{0};  // one job after another
+  // One job after another, or nodes that have not come in time again and again.
+  const seconds in_line = knobs.has_queues || knobs.asks_by_pods ? kQueueMax : seconds{0};
   const milliseconds end = engine.elapsed() + kConvergeMax + in_line;
   if (knobs.chats_on) {
     // Whoever reads and writes at once finds a gap; whoever writes to what a late view shows does

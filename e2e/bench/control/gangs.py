@@ -8,6 +8,7 @@ import time
 
 from . import compare
 from .contenders import CONTAINER, BareSame, Pawl
+from .figures import wait_until_idle
 from .plane import NAMESPACE, Plane, poll
 from .profiles import SERVER_FLAGS, profiles
 
@@ -86,7 +87,9 @@ def _check_placed(plane, jobs):
 
 
 def _restart(pawl, plane):
-    """From the start of the process until a job that has come meanwhile has its nodes."""
+    """From the start of the process until a job that has come meanwhile has its nodes. What the managers of the
+    cluster still have to do for the gangs is done before: they would use the processors that are measured."""
+    wait_until_idle(plane, share=0.5, most=300)
     plane.daemons["pawl-operator"].kill()
     job = pawl.job(WORKERS)
     job["metadata"]["name"] = "late"

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "common/base/json.h"
 
@@ -57,4 +58,36 @@ TEST_CASE("object text: what is cut off or no JSON is none", "[kube]") {
   }
   CHECK(parse_object("not JSON").is_discarded());
   CHECK(parse_object(R"({"a":1,"managedFields":[}}]})").is_discarded());
+}
+
+TEST_CASE("object text: a list's items come one by one, each as an object", "[kube]") {
+  const auto list = [](const std::string& items) {
+    return R"({"kind":"PodList","metadata":{"resourceVersion":"7","continue":"x"},"items":[)" +
+           items + "]}";
+  };
+  const std::string one = object("[{}]"),
+                    other = object(R"([{"a":"]}"}])", R"("spec":{"items":[{}]})");
+  for (const auto& wanted : std::vector<std::vector<std::string>>{{}, {one}, {one, other, one}}) {
+    std::string items;
+    for (const std::string& item : wanted) items += (items.empty() ? "" : ",") + item;
+    const std::string text = list(items);
+    kube::ListText page = kube::split_list(text);
+    CHECK(page.list["metadata"]["continue"] == "x");
+    CHECK(page.list["items"].empty());
+    std::vector<json> got;
+    while (!page.items.empty()) got.push_back(kube::next_item(page.items));
+    REQUIRE(got.size() == wanted.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == without(parse_json(wanted[i])));
+  }
+  // What is cut off is no list, or one whose last item is none.
+  const std::string text = list(one + "," + other);
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    INFO(text.substr(0, size));
+    CHECK(kube::split_list(std::string_view(text).substr(0, size)).list.is_discarded());
+  }
+  const std::string broken_text = list(one + ",{\"a\":}");
+  kube::ListText broken = kube::split_list(broken_text);
+  CHECK_FALSE(kube::next_item(broken.items).is_discarded());
+  CHECK(kube::next_item(broken.items).is_discarded());
+  CHECK(broken.items.empty());
 }
