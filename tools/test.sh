@@ -107,16 +107,22 @@ schedules_level() {
   note_level schedules $((count - ${bad:-$count})) "${bad:-$count}" $((SECONDS - start))
 }
 
-# PyTorch, JAX, TensorFlow, Ray and Horovod from the package registry; part of --long.
+# PyTorch, JAX, TensorFlow, Ray and Horovod from the package registry, and data for our own trainer;
+# part of --long.
 frameworks_level() {
-  local start=$SECONDS log count bad
   tools/packages.sh tests/frameworks/apt-packages.txt
+  script_level frameworks tests/frameworks/run.py
+  script_level "real data" tests/trainer/real_data.py
+}
+
+script_level() {  # LEVEL SCRIPT, whose last line is "N passed, N failed"
+  local start=$SECONDS log count bad
   log=$(mktemp)
-  python3 -u tests/frameworks/run.py 2>&1 | tee "$log" || true
+  python3 -u "$2" 2>&1 | tee "$log" || true
   count=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log" | tail -1)
   bad=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\2/p' "$log" | tail -1)
   rm -f "$log"
-  note_level frameworks "${count:-0}" "${bad:-1}" $((SECONDS - start))
+  note_level "$1" "${count:-0}" "${bad:-1}" $((SECONDS - start))
 }
 
 # Two runs beside each other, each of which has one thread.
@@ -272,7 +278,7 @@ run_levels() {
         schedules_level "${long[@]}"
         ;;
       frameworks)
-        build_level "build (release)" release pawl pawl-launch
+        build_level "build (release)" release pawl pawl-launch pawl-train
         frameworks_level
         ;;
       gpu)  # on a machine with a GPU; elsewhere all of it skips

@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 
-#include "common/base/hash.h"
 #include "common/base/json.h"
 #include "common/base/nearest.h"
 
@@ -53,6 +52,21 @@ class Reader {
       value = *number;
     }
   }
+  void read(const char* name, std::vector<std::int64_t>& value, std::int64_t least,
+            std::int64_t most, std::size_t count_max) {
+    if (const json* found = find(name); found != nullptr) {
+      value.clear();
+      const std::string wanted = "must be a list of up to " + std::to_string(count_max) +
+                                 " whole numbers from " + std::to_string(least) + " to " +
+                                 std::to_string(most);
+      if (!found->is_array() || found->size() > count_max) return complain(full(name), wanted);
+      for (const json& entry : *found) {
+        const auto number = whole(entry);
+        if (!number || *number < least || *number > most) return complain(full(name), wanted);
+        value.push_back(*number);
+      }
+    }
+  }
   void read(const char* name, double& value, double least, double most) {
     if (const json* found = find(name); found != nullptr) {
       if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most)) {
@@ -81,6 +95,16 @@ class Reader {
       list += (list.empty() ? "" : ", ") + std::string(kind);
     }
     complain(full(name), "is \"" + value + "\" but must be one of: " + list);
+  }
+  void one_of(const char* name, std::int64_t& value, std::initializer_list<std::int64_t> numbers) {
+    const json* found = find(name);
+    if (found == nullptr) return;
+    std::string list;
+    for (const std::int64_t number : numbers) {
+      if (whole(*found) == number) value = number;
+      list += (list.empty() ? "" : ", ") + std::to_string(number);
+    }
+    if (whole(*found) != value) complain(full(name), "must be one of: " + list);
   }
   // A field that there is, but not here.
   void refuse(const char* name, const std::string& why) {
@@ -134,13 +158,44 @@ class Reader {
 constexpr std::int64_t kCountMax = 1'000'000'000'000, kTokensMax = 1'000'000'000'000'000;
 
 void read_model(Reader reader, ModelConfig& model) {
-  reader.one_of("kind", model.kind, {"gpt"});
-  reader.read("layers", model.layers, 1, 1000);
-  reader.read("heads", model.heads, 1, 1024);
-  reader.read("channels", model.channels, 1, 65536);
-  reader.read("context", model.context, 1, 65536);
-  reader.read("vocabulary", model.vocabulary, 2, 1'000'000);
-  reader.read("tied", model.is_tied);
+  reader.one_of("kind", model.kind, {"gpt", "mlp"});
+  const std::string why = "is not for model.kind " + model.kind;
+  if (model.kind == "mlp") {
+    model.context = 1;
+    reader.read("inputs", model.inputs, 1, 1'000'000);
+    reader.read("classes", model.classes, 2, 1'000'000);
+    reader.read("hidden", model.hidden, 1, 1'000'000, 100);
+    for (const char* name : {"layers", "heads", "channels", "context", "vocabulary", "tied"})
+      reader.refuse(name, why);
+  } else {
+    reader.read("layers", model.layers, 1, 1000);
+    reader.read("heads", model.heads, 1, 1024);
+    reader.read("channels", model.channels, 1, 65536);
+    reader.read("context", model.context, 1, 65536);
+    reader.read("vocabulary", model.vocabulary, 2, 1'000'000);
+    reader.read("tied", model.is_tied);
+    for (const char* name : {"inputs", "classes", "hidden"}) reader.refuse(name, why);
+  }
+  reader.finish();
+}
+
+void read_data(Reader reader, DataConfig& data) {
+  reader.one_of("kind", data.kind, {"text", "tokens", "csv"});
+  reader.read("paths", data.paths);
+  reader.read("validation_fraction", data.validation_fraction, 0, 0.9);
+  if (data.kind == "tokens") {
+    reader.one_of("token_bytes", data.token_bytes, {2, 4});
+  } else {
+    reader.refuse("token_bytes", "is for data.kind tokens alone");
+  }
+  if (data.kind == "csv") {
+    reader.read("label", data.label);
+    reader.one_of("normalize", data.normalize, {"standard", "none"});
+    reader.read("bad_rows_max", data.bad_rows_max, 0, kCountMax);
+  } else {
+    for (const char* name : {"label", "normalize", "bad_rows_max"})
+      reader.refuse(name, "is for data.kind csv alone");
+  }
   reader.finish();
 }
 
@@ -192,11 +247,7 @@ void read_schedule(Reader reader, ScheduleConfig& schedule) {
 }
 
 void read_rest(Reader& reader, TrainerConfig& config) {
-  Reader data = reader.child("data");
-  data.one_of("kind", config.data.kind, {"text"});
-  data.read("paths", config.data.paths);
-  data.read("validation_fraction", config.data.validation_fraction, 0, 0.9);
-  data.finish();
+  read_data(reader.child("data"), config.data);
   Reader batch = reader.child("batch");
   batch.read("global", config.batch.global, 1, 1'000'000);
   batch.read("micro", config.batch.micro, 1, 1'000'000);
@@ -214,6 +265,15 @@ void read_rest(Reader& reader, TrainerConfig& config) {
 
 std::optional<std::string> inconsistency(const TrainerConfig& config) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
+  const bool is_table = config.data.kind == "csv";
+  if (is_table != (config.model.kind == "mlp")) {
+    return "model.kind " + config.model.kind + " does not learn from data.kind " +
+           config.data.kind + "; gpt learns from text and tokens, mlp from csv";
+  }
+  if (is_table && (config.model.inputs == 0 || config.model.classes == 0)) {
+    return "model.inputs and model.classes are needed: how many features a row has, and how many "
+           "classes there are";
+  }
   if (config.model.channels % config.model.heads != 0) {
     return "model.heads must divide model.channels; " + number(config.model.channels) +
            " is not a multiple of " + number(config.model.heads);
@@ -231,71 +291,14 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
     return "optimizer.scaling_batch needs optimizer.scaling, linear or sqrt";
   if (optimizer.is_nesterov && optimizer.momentum == 0)
     return "optimizer.nesterov needs an optimizer.momentum above 0";
-  if (config.model.vocabulary < 256) {
+  if (config.data.kind == "text" && config.model.vocabulary < 256) {
     return "model.vocabulary must be at least 256 for data.kind text, whose tokens are bytes";
   }
-  if (config.data.paths.empty())
-    return "data.paths is empty: name the files or folders of the text";
+  if (config.data.paths.empty()) {
+    return "data.paths is empty: name the files or folders of the " +
+           std::string(is_table ? "tables" : config.data.kind);
+  }
   return std::nullopt;
-}
-
-json model_json(const TrainerConfig& config) {
-  const ModelConfig& model = config.model;
-  return {{"kind", model.kind},       {"layers", model.layers},
-          {"heads", model.heads},     {"channels", model.channels},
-          {"context", model.context}, {"vocabulary", model.vocabulary},
-          {"tied", model.is_tied}};
-}
-
-// What the kind has, so that it can be read again.
-json optimizer_json(const OptimizerConfig& c) {
-  json object = {{"kind", c.kind},
-                 {"learning_rate", c.learning_rate},
-                 {"weight_decay", c.weight_decay},
-                 {"clip_norm", c.clip_norm}};
-  if (c.kind == "adamw" || c.kind == "lamb") {
-    object["beta1"] = c.beta1;
-    object["beta2"] = c.beta2;
-  } else {
-    object["momentum"] = c.momentum;
-  }
-  if (c.kind == "sgd") object["nesterov"] = c.is_nesterov;
-  if (c.kind == "lars") object["trust"] = c.trust;
-  if (c.kind != "sgd") object["epsilon"] = c.epsilon;
-  if (c.scaling != "none") {
-    object["scaling"] = c.scaling;
-    object["scaling_batch"] = c.scaling_batch;
-  }
-  return object;
-}
-
-json schedule_json(const ScheduleConfig& c) {
-  json object = {{"kind", c.kind}, {"final_fraction", c.final_fraction}};
-  if (c.warmup_tokens > 0) {
-    object["warmup_tokens"] = c.warmup_tokens;
-  } else {
-    object["warmup_steps"] = c.warmup_steps;
-  }
-  if (c.kind == "wsd") object["decay_fraction"] = c.decay_fraction;
-  return object;
-}
-
-json to_json(const TrainerConfig& c) {
-  return {{"model", model_json(c)},
-          {"data",
-           {{"kind", c.data.kind},
-            {"paths", c.data.paths},
-            {"validation_fraction", c.data.validation_fraction}}},
-          {"batch",
-           {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
-          {"optimizer", optimizer_json(c.optimizer)},
-          {"schedule", schedule_json(c.schedule)},
-          {"determinism", c.determinism},
-          {"steps", c.steps},
-          {"seed", c.seed},
-          {"validate_every", c.validate_every},
-          {"validate_batches", c.validate_batches},
-          {"log_every", c.log_every}};
 }
 
 }  // namespace
@@ -312,18 +315,6 @@ Result<TrainerConfig> parse_config(std::string_view text) {
   if (error) return tl::make_unexpected(*std::move(error));
   if (auto message = inconsistency(config)) return fail(Code::kInvalid, *std::move(message));
   return config;
-}
-
-std::string format_config(const TrainerConfig& config) { return to_json(config).dump(); }
-
-std::string config_hash(const TrainerConfig& config) {
-  json object = to_json(config);
-  object["data"].erase("paths");
-  return sha256_hex(object.dump());
-}
-
-std::string model_hash(const TrainerConfig& config) {
-  return sha256_hex(model_json(config).dump());
 }
 
 }  // namespace pawl

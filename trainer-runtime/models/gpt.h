@@ -18,6 +18,7 @@ class Gpt final : public Model<T> {
   const std::vector<Tensor>& tensors() const override { return tensors_; }
   Index parameter_count() const override { return parameter_count_; }
   std::size_t activation_bytes() const override { return arena_.bytes(); }
+  SampleShape sample_shape() const override { return {config_.context, config_.context}; }
   double loss(std::span<const T> parameters, const MicroBatch& batch) override;
   double train(std::span<const T> parameters, std::span<T> gradients, const MicroBatch& batch,
                T scale, const GradientsReady& ready) override;

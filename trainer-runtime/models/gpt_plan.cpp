@@ -4,6 +4,7 @@
 
 #include "common/base/random.h"
 #include "trainer-runtime/models/gpt.h"
+#include "trainer-runtime/models/mlp.h"
 
 namespace pawl::models {
 
@@ -123,6 +124,7 @@ void initialise(const std::vector<Tensor>& tensors, std::uint64_t seed, std::spa
 
 template <typename T>
 std::unique_ptr<Model<T>> make_model(const TrainerConfig& config) {
+  if (config.model.kind == "mlp") return std::make_unique<Mlp<T>>(config.model, config.batch.micro);
   return std::make_unique<Gpt<T>>(config.model, config.batch.micro);
 }
 

@@ -28,9 +28,23 @@ struct Tensor {
   double constant = 0;
 };
 
-// Rows of token ids, each `context` long; targets are the tokens that follow.
+// How many numbers one sample has.
+struct SampleShape {
+  Index inputs = 0;    // token ids
+  Index targets = 0;   // classes, or tokens, to predict
+  Index features = 0;  // of a table's row
+};
+
+// Samples one behind the other.
 struct MicroBatch {
-  std::span<const std::int32_t> inputs, targets;  // samples * context
+  std::span<const std::int32_t> inputs, targets;
+  std::span<const float> features = {};
+};
+
+// Of held-out samples. `correct`: targets that the model thinks the likeliest; -1: not counted.
+struct Score {
+  double loss = 0;  // sum over all targets, in nats
+  Index correct = -1;
 };
 
 // Called in backward with a falling index: all gradients at and behind it are final.
@@ -44,8 +58,12 @@ class Model {
   virtual Index parameter_count() const = 0;
   // Bytes of activations and scratch that the model holds.
   virtual std::size_t activation_bytes() const = 0;
-  // Sum of the losses of all tokens, in nats.
+  virtual SampleShape sample_shape() const = 0;
+  // Sum of the losses of all targets, in nats.
   virtual double loss(std::span<const T> parameters, const MicroBatch& batch) = 0;
+  virtual Score score(std::span<const T> parameters, const MicroBatch& batch) {
+    return {loss(parameters, batch)};
+  }
   // The same, and adds scale * d(sum)/d(parameter) to the gradients.
   virtual double train(std::span<const T> parameters, std::span<T> gradients,
                        const MicroBatch& batch, T scale, const GradientsReady& ready) = 0;

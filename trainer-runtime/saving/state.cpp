@@ -38,7 +38,8 @@ std::string encode_state(const TrainerState& state) {
       {"config_hash", state.config_hash},
       {"model_hash", state.model_hash},
       {"corpus_bytes", state.corpus_bytes},
-      {"samples", state.samples}};
+      {"samples", state.samples},
+      {"data_form", state.data_form}};
   return object.dump();
 }
 
@@ -73,7 +74,8 @@ Result<TrainerState> decode_state(const std::string& text) {
                       count("corpus_bytes"),
                       count("samples"),
                       text_at(optimizer, "kind"),
-                      is_counted ? updates.get<std::int64_t>() : 0};
+                      is_counted ? updates.get<std::int64_t>() : 0,
+                      text_at(object, "data_form")};
 }
 
 Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,

@@ -23,10 +23,12 @@ struct TrainerState {
   std::uint64_t cursor = 0;  // samples that are consumed; the next step starts here
   std::uint64_t seed = 0;
   std::string config_hash, model_hash;
-  // Of the text: other ones would change the order of samples. 0: an older trainer did not say.
+  // Of the data: other ones would change the order of samples. 0: an older trainer did not say.
   std::uint64_t corpus_bytes = 0, samples = 0;
   std::string optimizer = "adamw";  // its kind
   std::int64_t optimizer_step = 0;  // since its states were zero
+  // data_form: others would give features and tokens another meaning. "": an older one did not say.
+  std::string data_form = {};
   bool operator==(const TrainerState&) const = default;
 };
 std::string encode_state(const TrainerState& state);

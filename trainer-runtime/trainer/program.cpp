@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "common/api/contract.h"
-#include "common/base/hash.h"
 #include "common/os/process.h"
 #include "trainer-runtime/collective/ring.h"
 #include "trainer-runtime/kernels/matmul.h"
 #include "trainer-runtime/parallel/hand_over.h"
 #include "trainer-runtime/trainer/channel_session.h"
 #include "trainer-runtime/trainer/options.h"
+#include "trainer-runtime/trainer/same_run.h"
 #include "trainer-runtime/trainer/standalone.h"
 #include "trainer-runtime/trainer/trainer.h"
 
@@ -82,7 +82,7 @@ Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, c
 // All that lives as long as the run.
 struct Run {
   TrainerConfig config;
-  data::TextCorpus corpus;
+  std::unique_ptr<data::Dataset> dataset;
   Door door;
   std::unique_ptr<models::Model<float>> model;
   std::unique_ptr<optim::TrainingArrays> arrays;
@@ -93,13 +93,13 @@ struct Run {
 
 Result<Run> prepare(const Options& options) {
   PAWL_TRY(config, read_config(options));
-  PAWL_TRY(corpus, data::TextCorpus::open(config.data, config.model.context));
+  PAWL_TRY(dataset, data::open_dataset(config));
   PAWL_TRY(door, open_door());
   auto model = models::make_model<float>(config);
   auto arrays = std::make_unique<optim::TrainingArrays>(config, model->parameter_count());
   models::initialise(model->tensors(), config.seed, arrays->parameters.span());
   return Run{std::move(config),
-             std::move(corpus),
+             std::move(dataset),
              std::move(door),
              std::move(model),
              std::move(arrays),
@@ -107,49 +107,21 @@ Result<Run> prepare(const Options& options) {
              {}};
 }
 
-saving::TrainerState fresh_state(const Run& run) {
-  return {0,
-          0,
-          run.config.seed,
-          config_hash(run.config),
-          model_hash(run.config),
-          run.corpus.bytes(),
-          run.corpus.training_samples(),
-          run.config.optimizer.kind};
-}
-
-// What has to be equal on all ranks. The paths need not be; how much lies behind them does, or the
-// ranks would deal out different samples.
-std::string agreed_hash(const Run& run) {
-  return sha256_hex(config_hash(run.config) + " " + std::to_string(run.corpus.bytes()) + " " +
-                    std::to_string(run.corpus.training_samples()));
-}
-
 Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoint::Reader& reader,
                                   const Run& run) {
   PAWL_TRY(state, saving::decode_state(found.manifest.trainer_json));
-  if (state.model_hash != model_hash(run.config))
-    return fail(Code::kInvalid, found.folder + " is of another model configuration");
-  if (state.seed != run.config.seed)
-    return fail(Code::kInvalid,
-                found.folder + " is of another seed: the order of samples would change");
-  const std::uint64_t bytes = run.corpus.bytes(), samples = run.corpus.training_samples();
-  const bool is_known = state.corpus_bytes > 0;
-  if (is_known && (state.corpus_bytes != bytes || state.samples != samples)) {
-    return fail(Code::kInvalid, found.folder + " was trained on " +
-                                    std::to_string(state.corpus_bytes) + " bytes of text in " +
-                                    std::to_string(state.samples) + " samples, data.paths has " +
-                                    std::to_string(bytes) + " in " + std::to_string(samples) +
-                                    ": the order of samples would change");
-  }
-  state.corpus_bytes = bytes;
-  state.samples = samples;
+  if (const Status same = check_same_run(state, run.config, *run.dataset); !same)
+    return fail(same.error().code, found.folder + " " + same.error().message);
+  const saving::TrainerState fresh = fresh_state(run.config, *run.dataset);
+  state.corpus_bytes = fresh.corpus_bytes;
+  state.samples = fresh.samples;
+  state.data_form = fresh.data_form;
+  state.config_hash = fresh.config_hash;
   PAWL_TRY(has_states, saving::load_arrays(reader, run.model->tensors(),
                                            optim::state_names(run.config.optimizer), *run.arrays));
   const std::string& kind = run.config.optimizer.kind;
   if (!has_states || state.optimizer != kind) state.optimizer_step = 0;
   state.optimizer = kind;
-  state.config_hash = config_hash(run.config);
   return state;
 }
 
@@ -162,6 +134,7 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
   if (gang.rank != 0) return;
   const auto count = run.model->parameter_count();
   const auto states = static_cast<std::int64_t>(run.arrays->states.size());
+  std::printf("data: %s\n", run.dataset->about().c_str());
   const bool begins_anew = start.step > 0 && start.optimizer_step == 0;
   std::printf(
       "model %.2f M parameters, %d ranks, %lld micro-batches a step, %s kernels%s%s; memory a "
@@ -183,7 +156,7 @@ Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::Checkpoi
                Pulse& pulse, const Clock& clock) {
   const int seconds = gang.checkpoint_seconds > 0 ? gang.checkpoint_seconds : 60;
   return {.config = run.config,
-          .corpus = run.corpus,
+          .dataset = *run.dataset,
           .model = *run.model,
           .arrays = *run.arrays,
           .ring = *run.ring,
@@ -210,7 +183,7 @@ struct Memory {
 Status take_from_storage(Run& run, const Welcome& gang, Memory& memory) {
   const bool is_untouched = std::exchange(memory.is_untouched, false);
   memory.generation = 0;  // until all of it is there
-  memory.state = fresh_state(run);
+  memory.state = fresh_state(run.config, *run.dataset);
   if (!gang.load_uri.empty()) {
     PAWL_TRY(opened, checkpoint::open_checkpoint(gang.load_uri));
     PAWL_TRY(loaded, load(opened.found, opened.reader, run));
@@ -286,7 +259,8 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
   Pulse pulse = Pulse::of_launcher(clock);
   Memory memory;
   // The launcher knows by the socket who we are; the rank comes with its answer.
-  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port, .config_hash = agreed_hash(run)}));
+  PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port,
+                                    .config_hash = agreed_hash(run.config, *run.dataset)}));
   while (true) {
     auto outcome = run_generation(run, gang, session, memory, pulse, clock);
     pulse.enter(api::Phase::kOther);
@@ -308,15 +282,16 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
                                SteadyPoint process_start) {
   PAWL_TRY(run, prepare(options));
   PAWL_TRY(place, place_from(os::environment()));
-  const Hello hello{
-      .rank = place.rank, .data_port = run.door.port, .config_hash = agreed_hash(run)};
+  const Hello hello{.rank = place.rank,
+                    .data_port = run.door.port,
+                    .config_hash = agreed_hash(run.config, *run.dataset)};
   PAWL_TRY(gang, meet(place, hello, signals));
   gang.checkpoint_seconds = options.checkpoint_seconds;
   Pulse pulse{clock};
   PAWL_TRY(ring, form_ring(gang, run.door, {}));
   run.ring = std::move(ring);
   StandaloneSession session(signals);
-  saving::TrainerState start = fresh_state(run);
+  saving::TrainerState start = fresh_state(run.config, *run.dataset);
   std::unique_ptr<store::Store> store;
   auto sink = saving::make_no_sink();
   if (!options.checkpoint_uri.empty()) {

@@ -40,23 +40,26 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
     : parts_(parts),
       is_leader_(parts.ring.rank() == 0),
       state_(start),
-      order_(parts.corpus.training_samples(), parts.config.seed),
+      order_(parts.dataset.training_samples(), parts.config.seed),
       optimizer_(optim::make_optimizer(parts.config.optimizer, parts.model.tensors())),
       gradients_(parts.arrays.parameters.size()),
+      shape_(parts.model.sample_shape()),
       dealing_(parts.config.batch.global / parts.config.batch.micro, parts.ring.world_size(),
                parts.config.batch.dealing == "measured"),
       sums_(kDecisions + static_cast<std::size_t>(parts.ring.world_size())),
       saved_step_(parts.is_stored ? start.step : -1),
       rate_step_(start.step) {
-  const auto tokens =
-      static_cast<std::size_t>(parts.config.batch.micro * parts.config.model.context);
+  const auto numbers = [&](models::Index of_sample) {
+    return static_cast<std::size_t>(parts.config.batch.micro * of_sample);
+  };
   reducer_ =
       parts.config.is_exact()
           ? parallel::make_exact_reducer(parts.ring, gradients_.span(),
                                          parts.config.batch.global / parts.config.batch.micro)
           : std::make_unique<parallel::GradientReducer>(parts.ring, gradients_.span());
-  inputs_.resize(tokens);
-  targets_.resize(tokens);
+  inputs_.resize(numbers(shape_.inputs));
+  targets_.resize(numbers(shape_.targets));
+  features_.resize(numbers(shape_.features));
   if (parts.before.step == start.step) applied_ = parts.before;
   applied_.step = confirmed_.step = start.step;
 }
@@ -87,13 +90,31 @@ Result<Outcome> Trainer::run() {
   return Outcome::kDone;
 }
 
-void Trainer::read_samples(std::uint64_t cursor) {
-  const auto context = static_cast<std::size_t>(parts_.config.model.context);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(parts_.config.batch.micro); ++i) {
-    parts_.corpus.training_sample(order_.sample(cursor + i),
-                                  std::span(inputs_).subspan(i * context, context),
-                                  std::span(targets_).subspan(i * context, context));
-  }
+data::SampleRoom Trainer::room_of(std::size_t index) {
+  const auto part = [index](auto& all, models::Index of_sample) {
+    const auto count = static_cast<std::size_t>(of_sample);
+    return std::span(all).subspan(index * count, count);
+  };
+  return {part(inputs_, shape_.inputs), part(targets_, shape_.targets),
+          part(features_, shape_.features)};
+}
+
+models::MicroBatch Trainer::micro_batch(std::size_t samples) const {
+  const auto part = [samples](const auto& all, models::Index of_sample) {
+    return std::span(all).first(samples * static_cast<std::size_t>(of_sample));
+  };
+  return {part(inputs_, shape_.inputs), part(targets_, shape_.targets),
+          part(features_, shape_.features)};
+}
+
+double Trainer::targets_of_step() const {
+  return static_cast<double>(parts_.config.batch.global * shape_.targets);
+}
+
+Status Trainer::read_samples(std::uint64_t cursor) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(parts_.config.batch.micro); ++i)
+    PAWL_TRY_VOID(parts_.dataset.read_training(order_.sample(cursor + i), room_of(i)));
+  return {};
 }
 
 // This rank's part of the step's micro-batches. Every token counts the same, so gradients and
@@ -101,8 +122,7 @@ void Trainer::read_samples(std::uint64_t cursor) {
 // losses by agree().
 Result<double> Trainer::compute() {
   const BatchConfig& batch = parts_.config.batch;
-  const auto tokens = static_cast<double>(batch.global * parts_.config.model.context);
-  const auto scale = static_cast<float>(1 / tokens);
+  const auto scale = static_cast<float>(1 / targets_of_step());
   const parallel::Share share = dealing_.share(parts_.ring.rank());
   const SteadyPoint begin = parts_.clock.steady_now();
   std::fill(gradients_.span().begin(), gradients_.span().end(), 0.0F);
@@ -110,12 +130,13 @@ Result<double> Trainer::compute() {
   for (std::int64_t micro = share.first; micro < share.last; ++micro) {
     if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
     parts_.pulse.enter(Phase::kData, state_.step + 1);
-    read_samples(state_.cursor + static_cast<std::uint64_t>(micro * batch.micro));
+    PAWL_TRY_VOID(read_samples(state_.cursor + static_cast<std::uint64_t>(micro * batch.micro)));
     const bool is_last = micro + 1 == share.last;
     bool is_backward = false;
     parts_.pulse.enter(Phase::kForward);
     loss += rounded(parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
-                                       {inputs_, targets_}, scale, [&](models::Index first) {
+                                       micro_batch(static_cast<std::size_t>(batch.micro)), scale,
+                                       [&](models::Index first) {
                                          if (std::exchange(is_backward, true)) {
                                            parts_.pulse.beat();
                                          } else {
@@ -150,8 +171,7 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
   PAWL_TRY_VOID(parts_.ring.all_reduce(sums_));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
   if (dealing_.count(times)) dealing_note_ = dealing_.sentence();
-  const auto tokens = static_cast<double>(parts_.config.batch.global * parts_.config.model.context);
-  return Agreement{sums_[0] / tokens, sums_[1], sums_[2], sums_[3], sums_[4]};
+  return Agreement{sums_[0] / targets_of_step(), sums_[1], sums_[2], sums_[3], sums_[4]};
 }
 
 Status Trainer::apply(const Agreement& agreed) {
@@ -186,22 +206,20 @@ Status Trainer::publish(const Agreement& agreed) {
     const auto samples =
         static_cast<double>((state_.step - rate_step_) * parts_.config.batch.global);
     applied_.samples_per_second = samples / std::max(elapsed, 1e-9);
-    applied_.tokens_per_second =
-        applied_.samples_per_second * static_cast<double>(parts_.config.model.context);
+    applied_.tokens_per_second = applied_.samples_per_second * static_cast<double>(shape_.targets);
     rate_mark_ = now;
     rate_step_ = state_.step;
   }
-  const bool is_validated = parts_.config.validate_every > 0 &&
-                            state_.step % parts_.config.validate_every == 0 &&
-                            state_.step < parts_.config.steps;
+  const bool is_validated =
+      parts_.config.validate_every > 0 && state_.step % parts_.config.validate_every == 0 &&
+      state_.step < parts_.config.steps && parts_.dataset.held_out_samples() > 0;
   std::string note = std::exchange(dealing_note_, "");
   if (!note.empty()) print("step %lld: %s", static_cast<long long>(state_.step), note.c_str());
   if (is_validated) {
     PAWL_TRY(validation, validate());
-    std::array<char, 80> text{};
-    std::snprintf(text.data(), text.size(), "validation: %.3f bits/byte", validation.bits_per_byte);
-    note += (note.empty() ? "" : "; ") + std::string(text.data());
-    print("step %lld: %s", static_cast<long long>(state_.step), text.data());
+    const std::string text = sentence_of(validation);
+    note += (note.empty() ? "" : "; ") + text;
+    print("step %lld: %s", static_cast<long long>(state_.step), text.c_str());
   }
   PAWL_TRY_VOID(report_confirmed(note));
   print_progress();
@@ -273,20 +291,21 @@ Status Trainer::finish() {
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
   if (parts_.sink.is_saving() && parts_.sink.is_ready()) PAWL_TRY_VOID(save());
-  if (parts_.corpus.held_out_samples() > 0) {
+  if (parts_.dataset.held_out_samples() > 0) {
     PAWL_TRY(validation, validate());
     if (is_leader_) {
-      const double bigram = data::bigram_entropy(parts_.corpus);
-      std::array<char, 160> text{};
-      std::snprintf(text.data(), text.size(),
-                    "validation: %.3f bits/byte, bigram entropy %.3f bits/byte, %.1f%% below",
-                    validation.bits_per_byte, bigram,
-                    100 * (1 - validation.bits_per_byte / bigram));
-      print("%s (loss %.4f nats; %llu of %llu held-out bytes)", text.data(),
-            validation.bits_per_byte * std::numbers::ln2,
-            static_cast<unsigned long long>(validation.bytes),
-            static_cast<unsigned long long>(parts_.corpus.held_out_bytes()));
-      PAWL_TRY_VOID(report_confirmed(text.data()));
+      std::string text = sentence_of(validation);
+      if (const auto bigram = parts_.dataset.bigram_bits()) {
+        std::array<char, 100> more{};
+        std::snprintf(more.data(), more.size(), ", bigram entropy %.3f bits/byte, %.1f%% below",
+                      *bigram, 100 * (1 - validation.loss / std::numbers::ln2 / *bigram));
+        text += more.data();
+      }
+      print("%s (loss %.4f nats; %llu of %llu held-out targets)", text.c_str(), validation.loss,
+            static_cast<unsigned long long>(validation.targets),
+            static_cast<unsigned long long>(parts_.dataset.held_out_samples() *
+                                            static_cast<std::uint64_t>(shape_.targets)));
+      PAWL_TRY_VOID(report_confirmed(text));
     }
   }
   PAWL_TRY_VOID(parts_.sink.drain());
@@ -295,38 +314,53 @@ Status Trainer::finish() {
   return parts_.session.done(state_.step);
 }
 
-// Samples at equal distances over the held-out text, dealt over the ranks.
+std::string Trainer::sentence_of(const Validation& validation) const {
+  std::array<char, 100> text{};
+  if (validation.accuracy) {
+    std::snprintf(text.data(), text.size(), "validation: loss %.4f, accuracy %.2f%%",
+                  validation.loss, 100 * *validation.accuracy);
+  } else if (parts_.dataset.has_bytes()) {
+    std::snprintf(text.data(), text.size(), "validation: %.3f bits/byte",
+                  validation.loss / std::numbers::ln2);
+  } else {
+    std::snprintf(text.data(), text.size(), "validation: loss %.4f, perplexity %.2f",
+                  validation.loss, std::exp(validation.loss));
+  }
+  return text.data();
+}
+
+// Samples at equal distances over those held out, dealt over the ranks.
 Result<Validation> Trainer::validate() {
   const auto micro = static_cast<std::uint64_t>(parts_.config.batch.micro);
-  const auto context = static_cast<std::size_t>(parts_.config.model.context);
-  const std::uint64_t available = parts_.corpus.held_out_samples();
-  const std::uint64_t wanted =
-      std::min(available, static_cast<std::uint64_t>(parts_.config.validate_batches) * micro);
+  const data::ValidationPlan samples =
+      data::validation_of(parts_.config, parts_.dataset.held_out_samples());
+  const std::uint64_t wanted = samples.count;
   const auto batches = static_cast<std::int64_t>((wanted + micro - 1) / micro);
   const parallel::Share share =
       parallel::share_of(batches, parts_.ring.rank(), parts_.ring.world_size());
-  std::array<double, 1> loss{};
+  std::array<double, 3> sums{};  // loss, correct, micro-batches in which these were not counted
   for (auto batch = static_cast<std::uint64_t>(share.first);
        batch < static_cast<std::uint64_t>(share.last); ++batch) {
     if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
     parts_.pulse.enter(Phase::kData);
     const std::uint64_t first = batch * micro, count = std::min(micro, wanted - first);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      parts_.corpus.held_out_sample((first + i) * available / wanted,
-                                    std::span(inputs_).subspan(i * context, context),
-                                    std::span(targets_).subspan(i * context, context));
-    }
+    for (std::uint64_t i = 0; i < count; ++i)
+      PAWL_TRY_VOID(parts_.dataset.read_held_out(samples.sample(first + i), room_of(i)));
     parts_.pulse.enter(Phase::kValidate);
-    loss[0] += rounded(parts_.model.loss(
-        parts_.arrays.parameters.span(),
-        {std::span(inputs_).first(count * context), std::span(targets_).first(count * context)}));
+    const models::Score score =
+        parts_.model.score(parts_.arrays.parameters.span(), micro_batch(count));
+    sums[0] += rounded(score.loss);
+    sums[score.correct < 0 ? 2 : 1] += std::abs(static_cast<double>(score.correct));
   }
   parts_.pulse.enter(Phase::kReduce);
-  PAWL_TRY_VOID(parts_.ring.all_reduce(loss));
+  PAWL_TRY_VOID(parts_.ring.all_reduce(sums));
   parts_.pulse.enter(Phase::kOther);
-  const std::uint64_t bytes = wanted * context;
-  return Validation{bytes == 0 ? 0 : loss[0] / static_cast<double>(bytes) / std::numbers::ln2,
-                    bytes};
+  Validation validation{.targets = wanted * static_cast<std::uint64_t>(shape_.targets)};
+  if (validation.targets == 0) return validation;
+  const auto targets = static_cast<double>(validation.targets);
+  validation.loss = sums[0] / targets;
+  if (sums[2] == 0) validation.accuracy = sums[1] / targets;
+  return validation;
 }
 
 }  // namespace pawl::trainer

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "common/base/clock.h"
+#include "trainer-runtime/data/dataset.h"
 #include "trainer-runtime/data/permutation.h"
-#include "trainer-runtime/data/text_corpus.h"
 #include "trainer-runtime/parallel/dealing.h"
 #include "trainer-runtime/parallel/gradient_reducer.h"
 #include "trainer-runtime/saving/sink.h"
@@ -25,7 +25,7 @@ namespace pawl::trainer {
 
 struct Parts {
   const TrainerConfig& config;
-  const data::TextCorpus& corpus;
+  const data::Dataset& dataset;
   models::Model<float>& model;
   optim::TrainingArrays& arrays;
   collective::Collective& ring;
@@ -46,8 +46,9 @@ struct Parts {
 enum class Outcome { kDone, kStopped };
 
 struct Validation {
-  double bits_per_byte = 0;
-  std::uint64_t bytes = 0;  // of held-out text that were predicted
+  double loss = 0;                                // a target, in nats
+  std::uint64_t targets = 0;                      // of held-out samples that were predicted
+  std::optional<double> accuracy = std::nullopt;  // share of them that were right
 };
 
 class Trainer {
@@ -76,7 +77,12 @@ class Trainer {
   Status barrier();
   Status save_and_leave();
   Status finish();
-  void read_samples(std::uint64_t cursor);
+  Status read_samples(std::uint64_t cursor);
+  // Where sample number `index` of the micro-batch lies; and the first `samples` of them.
+  data::SampleRoom room_of(std::size_t index);
+  models::MicroBatch micro_batch(std::size_t samples) const;
+  double targets_of_step() const;
+  std::string sentence_of(const Validation& validation) const;
   Status report_confirmed(const std::string& note);
   void print_progress();
   template <typename... Values>
@@ -89,7 +95,9 @@ class Trainer {
   std::unique_ptr<optim::Optimizer> optimizer_;
   device::Buffer<float> gradients_;
   std::unique_ptr<parallel::GradientReducer> reducer_;
-  std::vector<std::int32_t> inputs_, targets_;
+  const models::SampleShape shape_;
+  std::vector<std::int32_t> inputs_, targets_;  // of a micro-batch
+  std::vector<float> features_;
   parallel::Dealing dealing_;
   double learning_rate_ = 0;        // of the last step
   double micro_batch_seconds_ = 0;  // of this rank, in this step; 0: it made none

@@ -157,6 +157,7 @@ TEST_CASE(
   const std::vector<std::string> arguments{"--config",  setup.config_path, "--checkpoint-uri",
                                            setup.uri(), "--run-id",        "mine"};
   CHECK(Process(arguments, {}, setup.log_path).wait() == api::kExitDone);
+  CHECK(setup.log().find("; 256 of 3968 held-out targets)") != std::string::npos);
   auto longer = arguments;
   longer.insert(longer.end(), {"--steps", "25"});
   CHECK(Process(longer, {}, setup.log_path).wait() == api::kExitDone);
@@ -177,8 +178,8 @@ TEST_CASE("pawl-train: a run does not go on with other data", "[trainer]") {
   auto longer = arguments;
   longer.insert(longer.end(), {"--steps", "25"});
   CHECK(Process(longer, {}, setup.log_path).wait() == api::kExitFatal);
-  CHECK(setup.log().find("was trained on 40000 bytes of text") != std::string::npos);
-  CHECK(setup.log().find("data.paths has 40400") != std::string::npos);
+  CHECK(setup.log().find("was trained on 40000 bytes of data") != std::string::npos);
+  CHECK(setup.log().find("there are 40400") != std::string::npos);
 }
 
 TEST_CASE("pawl-train: ranks with other data than rank 0 say so in their greeting", "[trainer]") {

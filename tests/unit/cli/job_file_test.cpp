@@ -176,8 +176,12 @@ TEST_CASE("job_file: the page about the trainer has every key with its default",
     config.optimizer.scaling = "sqrt";
     config.schedule.kind = "wsd";
     config.schedule.warmup_tokens = 1;
-    const json other = parse_json(format_config(config));
-    for (const char* part : {"optimizer", "schedule"}) {
+    config.model.kind = "mlp";
+    config.data.kind = "csv";
+    json other = parse_json(format_config(config));
+    config.data.kind = "tokens";
+    other["data"].update(parse_json(format_config(config))["data"]);
+    for (const char* part : {"model", "data", "optimizer", "schedule"}) {
       for (const auto& [key, value] : other[part].items()) {
         INFO(key);
         CHECK(page.find(std::string("| `") + part + "." + key + "` | ") != std::string::npos);

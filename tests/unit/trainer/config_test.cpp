@@ -45,8 +45,8 @@ TEST_CASE("config: what is wrong is named with its path and what to write instea
   CHECK(complaint("{" + data + R"(, "steps": "7"})") ==
         "steps must be a whole number from 1 to 1000000000000");
   CHECK(complaint("{" + data + R"(, "seed": -1})") == "seed must be a whole number, 0 or more");
-  CHECK(complaint("{" + data + R"(, "model": {"kind": "mlp"}})") ==
-        "model.kind is \"mlp\" but must be one of: gpt");
+  CHECK(complaint("{" + data + R"(, "model": {"kind": "bert"}})") ==
+        "model.kind is \"bert\" but must be one of: gpt, mlp");
   CHECK(complaint("{" + data + R"(, "model": {"heads": 3}})") ==
         "model.heads must divide model.channels; 128 is not a multiple of 3");
   CHECK(complaint("{" + data + R"(, "batch": {"global": 30}})") ==
@@ -97,6 +97,37 @@ TEST_CASE("config: an optimizer and a schedule have the fields of their kind", "
   }
   CHECK(parse_config(R"({"data": {"paths": ["/t"]}, "optimizer": {"kind": "sgd"}})")
             ->optimizer.weight_decay == 1e-4);
+}
+
+TEST_CASE("config: a model has the fields of its kind, and data to learn from", "[trainer]") {
+  const std::string mlp = R"("model": {"kind": "mlp", "inputs": 64, "classes": 10)";
+  const std::string csv = R"("data": {"kind": "csv", "paths": ["/t"]})";
+  const auto config = parse_config("{" + mlp + R"(, "hidden": [32, 16]}, )" + csv + "}");
+  REQUIRE(config);
+  CHECK(config->model.hidden == std::vector<std::int64_t>{32, 16});
+  CHECK(config->model.context == 1);
+  CHECK(format_config(*parse_config(format_config(*config))) == format_config(*config));
+  CHECK(model_hash(*config) != model_hash(*parse_config("{" + mlp + "}, " + csv + "}")));
+  CHECK(complaint("{" + mlp + R"(, "layers": 2}, )" + csv + "}") ==
+        "model.layers is not for model.kind mlp");
+  CHECK(complaint("{" + mlp + R"(, "hidden": [0]}, )" + csv + "}") ==
+        "model.hidden must be a list of up to 100 whole numbers from 1 to 1000000");
+  CHECK(
+      complaint("{" + csv + "}") ==
+      "model.kind gpt does not learn from data.kind csv; gpt learns from text and tokens, mlp from "
+      "csv");
+  CHECK(complaint(R"({"model": {"kind": "mlp"}, )" + csv + "}")
+            .starts_with("model.inputs and model.classes are needed"));
+  CHECK(complaint(R"({"data": {"paths": ["/t"], "label": "x"}})") ==
+        "data.label is for data.kind csv alone");
+  for (const char* bytes : {"1", "3", "5", "\"2\"", "2.0"}) {
+    CHECK(complaint(std::string(R"({"data": {"kind": "tokens", "paths": ["/t"], "token_bytes": )") +
+                    bytes + "}}") == "data.token_bytes must be one of: 2, 4");
+  }
+  CHECK(parse_config(R"({"data": {"kind": "tokens", "paths": ["/t"], "token_bytes": 4}})")
+            ->data.token_bytes == 4);
+  CHECK(complaint(R"({"data": {"kind": "tokens"}})") ==
+        "data.paths is empty: name the files or folders of the tokens");
 }
 
 TEST_CASE("config: hashes tell different runs apart and not where the data lies", "[trainer]") {

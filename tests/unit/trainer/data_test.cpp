@@ -4,36 +4,15 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <vector>
 
-#include "common/os/process.h"
+#include "tests/unit/trainer/samples.h"
 #include "trainer-runtime/data/permutation.h"
 #include "trainer-runtime/data/text_corpus.h"
 
 using namespace pawl;
-
-namespace {
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("pawl-data-" + os::random_hex(8))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-}  // namespace
+using test::Folder;
 
 TEST_CASE("permutation: every epoch is a bijection, and epochs and seeds differ", "[trainer]") {
   for (const std::uint64_t size : {1U, 2U, 3U, 4U, 5U, 16U, 17U, 1000U, 4097U}) {

@@ -21,6 +21,7 @@ class SlowModel final : public models::Model<float> {
   const std::vector<models::Tensor>& tensors() const override { return inner_->tensors(); }
   models::Index parameter_count() const override { return inner_->parameter_count(); }
   std::size_t activation_bytes() const override { return inner_->activation_bytes(); }
+  models::SampleShape sample_shape() const override { return inner_->sample_shape(); }
   double loss(std::span<const float> parameters, const models::MicroBatch& batch) override {
     return inner_->loss(parameters, batch);
   }

@@ -10,7 +10,11 @@ namespace {
 
 void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& options) {
   const RealClock clock;
-  const auto corpus = data::TextCorpus::open(config.data, config.model.context);
+  const auto dataset = data::open_dataset(config);
+  if (!dataset) {
+    rank.outcome = tl::make_unexpected(dataset.error());
+    return;
+  }
   rank.model = models::make_model<float>(config);
   rank.arrays = std::make_unique<optim::TrainingArrays>(config, rank.model->parameter_count());
   models::initialise(rank.model->tensors(), config.seed, rank.arrays->parameters.span());
@@ -48,7 +52,7 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
   }
   options.prepare(rank);
   trainer::Pulse pulse{clock, options.pulse_fd};
-  trainer::Trainer trainer({config, *corpus, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
+  trainer::Trainer trainer({config, **dataset, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
                             rank.session, pulse, clock, 100'000, options.is_stored},
                            rank.start);
   rank.outcome = trainer.run();

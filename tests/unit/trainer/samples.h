@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "common/base/random.h"
@@ -21,6 +22,7 @@ class Folder {
   ~Folder() { std::filesystem::remove_all(path_); }
   std::string path() const { return path_.string(); }
   std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path_ / name) << text;
     return (path_ / name).string();
   }
@@ -28,6 +30,11 @@ class Folder {
  private:
   std::filesystem::path path_;
 };
+
+inline std::string read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 // Words drawn by a fixed rule: a model learns something from it in a few steps.
 inline std::string small_text(std::size_t bytes) {

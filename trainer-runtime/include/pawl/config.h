@@ -14,21 +14,35 @@
 
 namespace pawl {
 
+// A field that is of other kinds is an error, here and in the parts that follow.
 struct ModelConfig {
-  std::string kind = "gpt";       // gpt: the block structure of GPT-2, learned positions
+  // gpt: the block structure of GPT-2, learned positions. mlp: linear layers, for classification.
+  std::string kind = "gpt";
   std::int64_t layers = 4;        // blocks, 1 to 1,000
   std::int64_t heads = 4;         // attention heads; divides channels
   std::int64_t channels = 128;    // width of the residual stream, 1 to 65,536
-  std::int64_t context = 128;     // tokens in a sample, 1 to 65,536
-  std::int64_t vocabulary = 256;  // token values, 2 to 1,000,000; raw text needs 256
+  std::int64_t context = 128;     // tokens in a sample, 1 to 65,536; mlp: 1, one target
+  std::int64_t vocabulary = 256;  // token values, 2 to 1,000,000; data.kind text needs 256
   bool is_tied = false;           // in JSON `tied`: output layer = token embedding, as in GPT-2
+  // mlp
+  std::int64_t inputs = 0;                   // features of a row, 1 to 1,000,000; required
+  std::int64_t classes = 0;                  // 2 to 1,000,000; required
+  std::vector<std::int64_t> hidden = {128};  // widths of the layers between, up to 100 of them
 };
 
 struct DataConfig {
-  std::string kind = "text";  // text: every byte of the files is a token
+  // text: every byte of the files is a token. tokens: files of numbers (data/token_corpus.h). csv:
+  // tables of numbers, one sample a row.
+  std::string kind = "text";
   std::vector<std::string>
       paths;  // files, and folders that are read whole in sorted order; required
-  double validation_fraction = 0.1;  // of the text, from its end, is never trained on; 0 to 0.9
+  // Never trained on: of text and tokens the end, of tables rows that the seed chooses; 0 to 0.9.
+  double validation_fraction = 0.1;
+  std::int64_t token_bytes = 2;  // tokens: of each, 2 or 4
+  // csv
+  std::string label = "";              // the column with the class, 0, 1, …; "": the last
+  std::string normalize = "standard";  // features of the training rows: mean 0, deviation 1; none
+  std::int64_t bad_rows_max = 0;       // so many are left out; with more the run ends
 };
 
 struct BatchConfig {
@@ -40,7 +54,6 @@ struct BatchConfig {
   std::string dealing = "measured";
 };
 
-// A field that is of other kinds is an error.
 struct OptimizerConfig {
   std::string kind = "adamw";        // adamw, sgd, lamb, lars
   double learning_rate = 1e-3;       // at the end of the warm-up; sgd, lars: 0.1
@@ -60,9 +73,10 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   std::string kind = "cosine";     // cosine, linear, wsd, constant
   std::int64_t warmup_steps = 20;  // in place of warmup_tokens
-  std::int64_t warmup_tokens = 0;  // stays the same when the batch changes; 0: warmup_steps
-  double final_fraction = 0.1;     // of the learning rate, at the last step
-  double decay_fraction = 0.2;     // wsd: of the steps after the warm-up, to go down in
+  // Stays the same when the batch changes; of an mlp rows are counted. 0: warmup_steps.
+  std::int64_t warmup_tokens = 0;
+  double final_fraction = 0.1;  // of the learning rate, at the last step
+  double decay_fraction = 0.2;  // wsd: of the steps after the warm-up, to go down in
 };
 
 struct TrainerConfig {
@@ -75,12 +89,11 @@ struct TrainerConfig {
   // number of ranks, on who has which micro-batch, or on how often that has changed, among
   // processors with the same instructions; costs a little time and 8 bytes a parameter.
   std::string determinism = "none";
-  std::int64_t steps = 1000;        // optimizer steps, 1 to 10^12
-  std::uint64_t seed = 1;           // of the initial parameters and the order of samples
-  std::int64_t validate_every = 0;  // steps between validations; 0: only at the end
-  std::int64_t validate_batches =
-      16;                      // micro-batches of a validation, spread over the held-out text
-  std::int64_t log_every = 0;  // steps between lines of progress; 0: once a second
+  std::int64_t steps = 1000;  // optimizer steps, 1 to 10^12
+  std::uint64_t seed = 1;     // of the initial parameters, the order of samples, held-out rows
+  std::int64_t validate_every = 0;     // steps between validations; 0: only at the end
+  std::int64_t validate_batches = 16;  // micro-batches, spread over all that is held out
+  std::int64_t log_every = 0;          // steps between lines of progress; 0: once a second
 
   bool is_exact() const { return determinism == "exact"; }
 };
@@ -93,5 +106,8 @@ std::string format_config(const TrainerConfig& config);
 std::string config_hash(const TrainerConfig& config);
 // What must be equal to load a checkpoint: SHA-256 of the model's part.
 std::string model_hash(const TrainerConfig& config);
+// … and, beside the amount of data, how its files are read: kind, token_bytes, label, normalize, as
+// JSON for people.
+std::string data_form(const DataConfig& config);
 
 }  // namespace pawl
