@@ -107,12 +107,13 @@ schedules_level() {
   note_level schedules $((count - ${bad:-$count})) "${bad:-$count}" $((SECONDS - start))
 }
 
-# PyTorch, JAX, TensorFlow, Ray and Horovod from the package registry, and data for our own trainer;
-# part of --long.
+# PyTorch, JAX, TensorFlow, Ray and Horovod from the package registry, data for our own trainer, and mistakes that its tests
+# have to see; part of --long.
 frameworks_level() {
   tools/packages.sh tests/frameworks/apt-packages.txt
   script_level frameworks tests/frameworks/run.py
   script_level "real data" tests/trainer/real_data.py
+  script_level mutations tests/trainer/mutations.py
 }
 
 script_level() {  # LEVEL SCRIPT, whose last line is "N passed, N failed"
