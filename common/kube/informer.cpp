@@ -81,7 +81,9 @@ class Informer::Impl : public std::enable_shared_from_this<Impl> {
         handle = stream(std::move(next.request), number);
         break;
     }
-    if (is_stopped_after_keeping(handle, number)) transport_.cancel(handle);
+    if (is_stopped_after_keeping(handle, number)) return transport_.cancel(handle);
+    if (next.kind == WatchStep::Kind::kSend)
+      feed(number, [this] { return machine_.flush(); });  // while the server works
   }
 
   bool is_stopped_after_keeping(RequestHandle handle, std::uint64_t number) {
@@ -91,10 +93,10 @@ class Informer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   RequestHandle send(HttpRequest request, std::uint64_t number) {
-    return transport_.send(std::move(request),
-                           [self = shared_from_this(), number](Result<HttpResponse> answer) {
-                             self->feed(number, [&] { return self->machine_.on_answer(answer); });
-                           });
+    return transport_.send(
+        std::move(request), [self = shared_from_this(), number](Result<HttpResponse> answer) {
+          self->feed(number, [&] { return self->machine_.on_answer(std::move(answer)); });
+        });
   }
 
   RequestHandle stream(HttpRequest request, std::uint64_t number) {

@@ -45,9 +45,8 @@ nlohmann::json parse_object(std::string_view text) {
 }
 
 ListText split_list(std::string_view text) {
-  // A server writes a list's metadata before its items, and no text in it has quotes without a
-  // backslash.
-  constexpr std::string_view kMember = ",\"items\":[";
+  // What stands before the items has no such member, and no text has quotes without a backslash.
+  constexpr std::string_view kMember = "\"items\":[";
   const std::size_t member = text.find(kMember);
   if (member == std::string_view::npos) return {parse_json(text), {}};
   const std::size_t begin = member + kMember.size() - 1, end = end_of(text, begin);

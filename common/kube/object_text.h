@@ -13,7 +13,7 @@ nlohmann::json parse_object(std::string_view text);
 // A list, whose items are looked at one after the other: a page of pods takes twenty times its text
 // when all of it is parsed at once.
 struct ListText {
-  nlohmann::json list;     // as parse_json has it, but that its items are empty
+  nlohmann::json list;     // as parse_json has it, but that its items are empty if they are in:
   std::string_view items;  // within the text: what is between their brackets
 };
 ListText split_list(std::string_view text);

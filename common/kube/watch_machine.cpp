@@ -80,6 +80,7 @@ WatchStep WatchMachine::list_again(std::string why) {
   is_listing_ = true;
   continue_token_.clear();
   listed_.clear();
+  items_ = {};
   return wait(std::move(why));
 }
 
@@ -89,11 +90,12 @@ WatchStep WatchMachine::gone(std::string why) {
   return list_again(std::move(why));
 }
 
-WatchStep WatchMachine::on_answer(const Result<HttpResponse>& answer) {
+WatchStep WatchMachine::on_answer(Result<HttpResponse> answer) {
+  if (WatchStep step = flush(); step.kind != WatchStep::Kind::kNone) return step;
   if (!answer) return list_failed(answer.error());
   if (options_.can_list && answer->status == 200) {
     ListText page = split_list(answer->body);
-    if (!page.list.is_discarded()) return take_page(page);
+    if (!page.list.is_discarded()) return take_page(std::move(answer->body), page);
   }
   Result<json> body = read_response(asked_, *answer);
   if (!body) return list_failed(body.error());
@@ -117,7 +119,8 @@ WatchStep WatchMachine::list_failed(const Error& error) {
   return list_again(error.message);
 }
 
-WatchStep WatchMachine::take_page(ListText& page) {
+// `page` is of `text`.
+WatchStep WatchMachine::take_page(std::string text, ListText& page) {
   const std::string version = version_of(page.list);
   if (version.empty()) return list_again("a list without a resourceVersion");
   const bool is_first = continue_token_.empty();
@@ -131,13 +134,23 @@ WatchStep WatchMachine::take_page(ListText& page) {
     listed_.clear();
   }
   for (json& item : list_at(page.list, "items")) upsert(item);  // where its text was not split
-  while (!page.items.empty()) {
-    json item = next_item(page.items);
+  const std::size_t begin = page.items.empty() ? 0 : page.items.data() - text.data();
+  page_ = std::move(text);
+  items_ = std::string_view(page_).substr(begin, page.items.size());
+  continue_token_ = text_at(metadata_of(page.list), "continue");
+  if (!continue_token_.empty()) return ask();
+  if (WatchStep step = flush(); step.kind != WatchStep::Kind::kNone) return step;
+  return finish_list();
+}
+
+WatchStep WatchMachine::flush() {
+  while (!items_.empty()) {
+    json item = next_item(items_);
     if (item.is_discarded()) return list_again("a list with an item that is not JSON");
     upsert(item);
   }
-  continue_token_ = text_at(metadata_of(page.list), "continue");
-  return continue_token_.empty() ? finish_list() : ask();
+  page_ = {};
+  return {};
 }
 
 WatchStep WatchMachine::take_single(json& object) {

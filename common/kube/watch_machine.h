@@ -44,7 +44,10 @@ class WatchMachine {
   WatchMachine(const InformerOptions& options, const InformerEvents& events);
 
   WatchStep start() { return ask(); }
-  WatchStep on_answer(const Result<HttpResponse>& answer);
+  // A page that is not the last asks for the next one before its items are looked at: flush() does
+  // that, while the server works, or the next answer.
+  WatchStep on_answer(Result<HttpResponse> answer);
+  WatchStep flush();
   // A step other than kNone means that this stream is over: cancel it and take no more of it.
   WatchStep on_bytes(std::string_view bytes);
   WatchStep on_stream_end(const Result<HttpResponse>& end, std::chrono::milliseconds lived);
@@ -65,7 +68,7 @@ class WatchMachine {
   WatchStep list_again(std::string why);
   WatchStep gone(std::string why);
   WatchStep list_failed(const Error& error);
-  WatchStep take_page(ListText& page);
+  WatchStep take_page(std::string text, ListText& page);
   WatchStep take_single(nlohmann::json& object);
   WatchStep finish_list();
   WatchStep on_line(std::string_view line);
@@ -85,6 +88,8 @@ class WatchMachine {
   bool is_listing_ = true;
   std::string list_version_;  // of the list in progress
   std::string continue_token_;
+  std::string page_;        // of the list in progress
+  std::string_view items_;  // those of page_ that have not been looked at
   std::set<Key> listed_;
   std::string line_;            // the beginning of a line that has not ended yet
   bool is_productive_ = false;  // this stream has brought something
