@@ -20,27 +20,12 @@ import struct
 import sys
 
 import torch
-import torch.nn.functional as functional
+from torch_gpt import Shape, groups, token_losses
 
-VOCABULARY, LAYERS, HEADS, CHANNELS, CONTEXT, BATCHES, SAMPLES = 97, 2, 4, 32, 16, 20, 2
+SHAPES = {"plain": Shape(layers=2, heads=4, channels=32, context=16, vocabulary=97),
+          "tied": Shape(layers=2, heads=4, channels=32, context=16, vocabulary=97, tied=True)}
+BATCHES, SAMPLES = 20, 2
 DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32"}
-
-
-def shapes():
-    yield "transformer.wte.weight", (VOCABULARY, CHANNELS)
-    yield "transformer.wpe.weight", (CONTEXT, CHANNELS)
-    for layer in range(LAYERS):
-        block = f"transformer.h.{layer}."
-        for norm in ("ln_1", "ln_2"):
-            yield f"{block}{norm}.weight", (CHANNELS,)
-            yield f"{block}{norm}.bias", (CHANNELS,)
-        for name, inputs, outputs in (("attn.c_attn", CHANNELS, 3 * CHANNELS), ("attn.c_proj", CHANNELS, CHANNELS),
-                                      ("mlp.c_fc", CHANNELS, 4 * CHANNELS), ("mlp.c_proj", 4 * CHANNELS, CHANNELS)):
-            yield f"{block}{name}.weight", (inputs, outputs)
-            yield f"{block}{name}.bias", (outputs,)
-    yield "transformer.ln_f.weight", (CHANNELS,)
-    yield "transformer.ln_f.bias", (CHANNELS,)
-    yield "lm_head.weight", (VOCABULARY, CHANNELS)
 
 
 def initial(name, shape, generator):
@@ -49,46 +34,21 @@ def initial(name, shape, generator):
     return (is_gain + torch.randn(shape, generator=generator) * (0.1 if len(shape) > 1 else 0.2)).float()
 
 
-def token_losses(p, batch):
-    """GPT-2: layer norms before attention and before the MLP, gelu by tanh, weights of linear layers [inputs, outputs]."""
-    inputs, targets = batch[:, :-1].long(), batch[:, 1:].long()
-    x = p["transformer.wte.weight"][inputs] + p["transformer.wpe.weight"]
-
-    def norm(name, x):
-        return functional.layer_norm(x, (CHANNELS,), p[name + ".weight"], p[name + ".bias"], 1e-5)
-
-    def linear(name, x):
-        return x @ p[name + ".weight"] + p[name + ".bias"]
-
-    for layer in range(LAYERS):
-        block = f"transformer.h.{layer}."
-        qkv = linear(block + "attn.c_attn", norm(block + "ln_1", x))
-        q, k, v = (part.view(SAMPLES, CONTEXT, HEADS, -1).transpose(1, 2) for part in qkv.split(CHANNELS, dim=2))
-        attention = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + linear(block + "attn.c_proj", attention.transpose(1, 2).reshape(x.shape))
-        up = functional.gelu(linear(block + "mlp.c_fc", norm(block + "ln_2", x)), approximate="tanh")
-        x = x + linear(block + "mlp.c_proj", up)
-    head = p.get("lm_head.weight", p["transformer.wte.weight"])
-    logits = norm("transformer.ln_f", x) @ head.T
-    return functional.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
-
-
 def optimizer(kind, p):
-    matrices = [value for value in p.values() if value.dim() > 1]
-    vectors = [value for value in p.values() if value.dim() == 1]
     if kind == "adamw":
-        groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-        return torch.optim.AdamW(groups, lr=1e-2, betas=(0.9, 0.95), eps=1e-8)
-    groups = [{"params": matrices, "weight_decay": 1e-2}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.SGD(groups, lr=0.1, momentum=0.9, nesterov=True)
+        return torch.optim.AdamW(groups(p, 0.1), lr=1e-2, betas=(0.9, 0.95), eps=1e-8)
+    return torch.optim.SGD(groups(p, 1e-2), lr=0.1, momentum=0.9, nesterov=True)
 
 
-def losses(kind, parameters, tokens):
-    p = {name: value.double().requires_grad_() for name, value in parameters.items()}
-    update, found = optimizer(kind, p), []
+def batch_losses(kind, p, batch):
+    return token_losses(SHAPES[kind], p, batch[:, :-1].long(), batch[:, 1:].long())
+
+
+def losses(kind, update, p, tokens):
+    found = []
     for batch in tokens:
         update.zero_grad()
-        loss = token_losses(p, batch).mean()
+        loss = batch_losses(kind, p, batch).mean()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(p.values(), 1.0, foreach=False)
         update.step()
@@ -98,18 +58,21 @@ def losses(kind, parameters, tokens):
 
 def reference():
     generator = torch.Generator().manual_seed(20261129)
-    out = {"tokens": torch.randint(VOCABULARY, (BATCHES, SAMPLES, CONTEXT + 1), generator=generator, dtype=torch.int32)}
-    parameters = {name: initial(name, shape, generator) for name, shape in shapes()}
-    out |= {"parameters." + name: value for name, value in parameters.items()}
-    for kind in ("plain", "tied"):
-        own = {name: value for name, value in parameters.items() if kind == "plain" or name != "lm_head.weight"}
-        p = {name: value.double().requires_grad_() for name, value in own.items()}
-        each = token_losses(p, out["tokens"][0])
+    plain = SHAPES["plain"]
+    tokens = torch.randint(plain.vocabulary, (BATCHES, SAMPLES, plain.context + 1), generator=generator, dtype=torch.int32)
+    parameters = {name: initial(name, shape, generator) for name, shape in plain.tensors()}
+    out = {"tokens": tokens} | {"parameters." + name: value for name, value in parameters.items()}
+    for kind, shape in SHAPES.items():
+        def own():
+            return {name: parameters[name].double().requires_grad_() for name, _ in shape.tensors()}
+        p = own()
+        each = batch_losses(kind, p, tokens[0])
         each.mean().backward()
         out[kind + ".token_losses"] = each.detach()
         out |= {f"{kind}.gradients.{name}": value.grad.float() for name, value in p.items()}
         for optimizer_kind in ("adamw", "sgd"):
-            out[f"{kind}.{optimizer_kind}"] = losses(optimizer_kind, own, out["tokens"])
+            p = own()
+            out[f"{kind}.{optimizer_kind}"] = losses(kind, optimizer(optimizer_kind, p), p, tokens)
     return out
 
 

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 constexpr double kProgressSeconds = 1;
 // Numbers in front of the ranks' times in what agree() sums.
-constexpr std::size_t kDecisions = 5;
+constexpr std::size_t kDecisions = 7;
 // A new run saves early once: storage that cannot be written shows in seconds, not after the first
 // hour, and a loss in the first minutes does not begin at zero.
 constexpr std::int64_t kFirstSavedStep = 10;
@@ -46,6 +46,7 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       shape_(parts.model.sample_shape()),
       dealing_(parts.config.batch.global / parts.config.batch.micro, parts.ring.world_size(),
                parts.config.batch.dealing == "measured"),
+      noise_scale_(parts.config.batch.micro, parts.config.batch.global),
       sums_(kDecisions + static_cast<std::size_t>(parts.ring.world_size())),
       saved_step_(parts.is_stored ? start.step : -1),
       rate_step_(start.step) {
@@ -117,12 +118,37 @@ Status Trainer::read_samples(std::uint64_t cursor) {
   return {};
 }
 
+// One micro-batch, whose samples are there: its loss.
+double Trainer::back_propagate(bool is_first, bool is_last) {
+  const auto scale = static_cast<float>(1 / targets_of_step());
+  auto end = static_cast<models::Index>(gradients_.size());
+  bool is_backward = false;
+  const auto ready = [&](models::Index first) {
+    if (std::exchange(is_backward, true)) {
+      parts_.pulse.beat();
+    } else {
+      parts_.pulse.enter(Phase::kBackward);
+    }
+    // Before they are summed with those of others.
+    if (is_first)
+      micro_square_ += kernels::exact().squared_norm(end - first, gradients_.data() + first);
+    end = first;
+    if (is_last) reducer_->ready(first);
+  };
+  if (is_first) micro_square_ = 0;
+  parts_.pulse.enter(Phase::kForward);
+  const double loss = parts_.model.train(
+      parts_.arrays.parameters.span(), gradients_.span(),
+      micro_batch(static_cast<std::size_t>(parts_.config.batch.micro)), scale, ready);
+  if (!is_last) reducer_->end_micro_batch();
+  return rounded(loss);
+}
+
 // This rank's part of the step's micro-batches. Every token counts the same, so gradients and
 // losses of all micro-batches are sums that are divided once, by the tokens of the whole step: the
 // losses by agree().
 Result<double> Trainer::compute() {
   const BatchConfig& batch = parts_.config.batch;
-  const auto scale = static_cast<float>(1 / targets_of_step());
   const parallel::Share share = dealing_.share(parts_.ring.rank());
   const SteadyPoint begin = parts_.clock.steady_now();
   std::fill(gradients_.span().begin(), gradients_.span().end(), 0.0F);
@@ -131,20 +157,7 @@ Result<double> Trainer::compute() {
     if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
     parts_.pulse.enter(Phase::kData, state_.step + 1);
     PAWL_TRY_VOID(read_samples(state_.cursor + static_cast<std::uint64_t>(micro * batch.micro)));
-    const bool is_last = micro + 1 == share.last;
-    bool is_backward = false;
-    parts_.pulse.enter(Phase::kForward);
-    loss += rounded(parts_.model.train(parts_.arrays.parameters.span(), gradients_.span(),
-                                       micro_batch(static_cast<std::size_t>(batch.micro)), scale,
-                                       [&](models::Index first) {
-                                         if (std::exchange(is_backward, true)) {
-                                           parts_.pulse.beat();
-                                         } else {
-                                           parts_.pulse.enter(Phase::kBackward);
-                                         }
-                                         if (is_last) reducer_->ready(first);
-                                       }));
-    if (!is_last) reducer_->end_micro_batch();
+    loss += back_propagate(micro == share.first, micro + 1 == share.last);
   }
   const auto made = static_cast<double>(share.last - share.first);
   micro_batch_seconds_ = made > 0 ? seconds_between(begin, parts_.clock.steady_now()) / made : 0;
@@ -160,9 +173,13 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
   PAWL_TRY(orders, parts_.session.poll());
   const bool is_first = saved_step_ == 0 && state_.step + 1 == kFirstSavedStep;
   const bool is_due = is_leader_ && (is_first || parts_.clock.steady_now() >= next_checkpoint_);
-  const std::array<double, kDecisions> mine{
-      loss, orders.is_stopping ? 1.0 : 0.0, orders.is_saving ? 1.0 : 0.0,
-      is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0, parts_.sink.is_ready() ? 0.0 : 1.0};
+  const std::array<double, kDecisions> mine{loss,
+                                            orders.is_stopping ? 1.0 : 0.0,
+                                            orders.is_saving ? 1.0 : 0.0,
+                                            is_due || orders.is_checkpoint_wanted ? 1.0 : 0.0,
+                                            parts_.sink.is_ready() ? 0.0 : 1.0,
+                                            micro_batch_seconds_ > 0 ? micro_square_ : 0.0,
+                                            micro_batch_seconds_ > 0 ? 1.0 : 0.0};
   // Each rank's time in a place of its own: a sum with zeros is exact, so that all see the same.
   const std::span<double> times = std::span(sums_).subspan(kDecisions);
   std::ranges::fill(times, 0);
@@ -171,7 +188,8 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
   PAWL_TRY_VOID(parts_.ring.all_reduce(sums_));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
   if (dealing_.count(times)) dealing_note_ = dealing_.sentence();
-  return Agreement{sums_[0] / targets_of_step(), sums_[1], sums_[2], sums_[3], sums_[4]};
+  return Agreement{
+      sums_[0] / targets_of_step(), sums_[1], sums_[2], sums_[3], sums_[4], sums_[5], sums_[6]};
 }
 
 Status Trainer::apply(const Agreement& agreed) {
@@ -184,6 +202,10 @@ Status Trainer::apply(const Agreement& agreed) {
                     std::to_string(agreed.loss) + " and gradient norm " + std::to_string(norm) +
                     "; a lower optimizer.learning_rate or a longer warm-up may help");
   }
+  // What a micro-batch gives is divided by the targets of the whole step.
+  const double passes = static_cast<double>(parts_.config.batch.global / parts_.config.batch.micro);
+  if (agreed.micro_batches > 0)
+    noise_scale_.add(agreed.micro_squares / agreed.micro_batches * passes * passes, norm * norm);
   learning_rate_ = optim::learning_rate(parts_.config, state_.step, state_.cursor);
   optimizer_->apply(
       {learning_rate_, state_.optimizer_step, optim::clip_factor(parts_.config.optimizer, norm)},
@@ -251,9 +273,12 @@ void Trainer::print_progress() {
   printed_ = now;
   std::array<char, 40> bits{};  // to compare two runs by
   if (parts_.config.is_exact()) std::snprintf(bits.data(), bits.size(), " (%a)", applied_.loss);
-  print("step %lld/%lld loss %.4f%s learning rate %.2e, %.0f tokens/s",
+  std::array<char, 60> noise{};
+  if (const auto samples = noise_scale_.samples())
+    std::snprintf(noise.data(), noise.size(), ", noise scale %.3g samples", *samples);
+  print("step %lld/%lld loss %.4f%s learning rate %.2e, %.0f tokens/s%s",
         static_cast<long long>(applied_.step), static_cast<long long>(parts_.config.steps),
-        applied_.loss, bits.data(), learning_rate_, applied_.tokens_per_second);
+        applied_.loss, bits.data(), learning_rate_, applied_.tokens_per_second, noise.data());
 }
 
 Status Trainer::save() {

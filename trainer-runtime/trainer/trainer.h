@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "trainer-runtime/data/dataset.h"
 #include "trainer-runtime/data/permutation.h"
+#include "trainer-runtime/optim/noise_scale.h"
 #include "trainer-runtime/parallel/dealing.h"
 #include "trainer-runtime/parallel/gradient_reducer.h"
 #include "trainer-runtime/saving/sink.h"
@@ -67,9 +68,11 @@ class Trainer {
   // Sums over all ranks; what any rank wants, all do.
   struct Agreement {
     double loss = 0, stops = 0, saves = 0, checkpoints = 0, busy = 0;
+    double micro_squares = 0, micro_batches = 0;  // of the noise scale, and how many were looked at
   };
 
   Result<double> compute();
+  double back_propagate(bool is_first, bool is_last);
   Result<Agreement> agree(double loss);
   Status apply(const Agreement& agreed);
   Status publish(const Agreement& agreed);
@@ -101,9 +104,11 @@ class Trainer {
   parallel::Dealing dealing_;
   double learning_rate_ = 0;        // of the last step
   double micro_batch_seconds_ = 0;  // of this rank, in this step; 0: it made none
-  std::vector<double> sums_;        // what agree() sums
-  std::string dealing_note_;        // not yet told
-  std::int64_t saved_step_;         // the newest that was sealed or came from storage; -1: none
+  double micro_square_ = 0;         // squared norm of what its first one gave to the gradients
+  optim::NoiseScale noise_scale_;
+  std::vector<double> sums_;  // what agree() sums
+  std::string dealing_note_;  // not yet told
+  std::int64_t saved_step_;   // the newest that was sealed or came from storage; -1: none
   SteadyPoint next_checkpoint_, rate_mark_, printed_{};
   std::int64_t rate_step_;
   api::channel::Report applied_, confirmed_;  // of the last applied, the last confirmed step

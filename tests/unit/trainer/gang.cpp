@@ -52,9 +52,11 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
   }
   options.prepare(rank);
   trainer::Pulse pulse{clock, options.pulse_fd};
-  trainer::Trainer trainer({config, **dataset, *rank.model, *rank.arrays, *rank.ring, *rank.sink,
-                            rank.session, pulse, clock, 100'000, options.is_stored},
-                           rank.start);
+  trainer::Parts parts{config,     **dataset,  *rank.model,      *rank.arrays,
+                       *rank.ring, *rank.sink, rank.session,     pulse,
+                       clock,      100'000,    options.is_stored};
+  parts.print = [&rank](const std::string& line) { rank.lines.push_back(line); };
+  trainer::Trainer trainer(parts, rank.start);
   rank.outcome = trainer.run();
   options.finished(rank);
   rank.sink.reset();  // it borrows the store

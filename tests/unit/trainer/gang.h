@@ -45,6 +45,7 @@ struct Rank {
   std::unique_ptr<collective::Collective> ring;
   std::unique_ptr<saving::CheckpointSink> sink;
   RecordingSession session;
+  std::vector<std::string> lines;  // what it prints
   saving::TrainerState start;
   Result<trainer::Outcome> outcome = trainer::Outcome::kDone;
 };
