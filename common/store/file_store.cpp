@@ -53,8 +53,12 @@ Status FileStore::make_folders(const std::string& path) {
 }
 
 Status FileStore::put(const std::string& key, std::span<const std::byte> bytes, bool is_replacing) {
+  return put_parts(key, {&bytes, 1}, is_replacing);
+}
+
+Status FileStore::put_parts(const std::string& key, Parts parts, bool is_replacing) {
   PAWL_TRY(path, path_of(key));
-  PAWL_TRY(temporary, write_temporary(path, bytes));
+  PAWL_TRY(temporary, write_temporary(path, parts));
   const Status published = is_replacing ? replace(temporary, path) : publish(temporary, path);
   if (!published) {
     files_->remove_file(temporary);
@@ -65,8 +69,7 @@ Status FileStore::put(const std::string& key, std::span<const std::byte> bytes, 
   return {};
 }
 
-Result<std::string> FileStore::write_temporary(const std::string& path,
-                                               std::span<const std::byte> bytes) {
+Result<std::string> FileStore::write_temporary(const std::string& path, Parts parts) {
   const std::string temporary = parent_of(path) + "/" + hidden_name("tmp");
   int fd = files_->open_new(temporary);
   if (fd == -ENOENT) {
@@ -74,7 +77,7 @@ Result<std::string> FileStore::write_temporary(const std::string& path,
     fd = files_->open_new(temporary);
   }
   if (fd < 0) return file_error(fd, "creating", path);
-  const Status filled = fill(path, fd, bytes);
+  const Status filled = fill(path, fd, parts);
   const int closed = files_->close(fd);  // NFS reports a full disk here at the latest
   if (filled && closed == 0) return temporary;
   files_->remove_file(temporary);
@@ -82,13 +85,18 @@ Result<std::string> FileStore::write_temporary(const std::string& path,
   return file_error(closed, "closing", path);
 }
 
-Status FileStore::fill(const std::string& path, int fd, std::span<const std::byte> bytes) {
+Status FileStore::write_all(const std::string& path, int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::int64_t written = files_->write(fd, bytes);
     if (written <= 0)
       return file_error(written == 0 ? -EIO : static_cast<int>(written), "writing", path);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
+  return {};
+}
+
+Status FileStore::fill(const std::string& path, int fd, Parts parts) {
+  for (const auto& part : parts) PAWL_TRY_VOID(write_all(path, fd, part));
   const int synced = files_->sync(fd);
   if (synced != 0) return file_error(synced, "syncing", path);
   return {};

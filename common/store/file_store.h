@@ -24,7 +24,10 @@ class FileStore final : public Store {
   FileStore(std::unique_ptr<FileSystem> files, std::string root)
       : files_(std::move(files)), root_(std::move(root)) {}
 
+  using Parts = std::span<const std::span<const std::byte>>;
   Status put(const std::string& key, std::span<const std::byte> bytes, bool is_replacing) override;
+  // The same of an object whose bytes lie in several places.
+  Status put_parts(const std::string& key, Parts parts, bool is_replacing);
   Result<std::vector<std::byte>> get(const std::string& key) const override;
   Status read(const std::string& key, std::uint64_t offset,
               std::span<std::byte> bytes) const override;
@@ -39,8 +42,9 @@ class FileStore final : public Store {
   Result<std::string> path_of(const std::string& key) const;
   Result<std::string> folder_path(const std::string& prefix) const;  // "" is the root
   Status make_folders(const std::string& path);
-  Result<std::string> write_temporary(const std::string& path, std::span<const std::byte> bytes);
-  Status fill(const std::string& temporary, int fd, std::span<const std::byte> bytes);
+  Result<std::string> write_temporary(const std::string& path, Parts parts);
+  Status write_all(const std::string& path, int fd, std::span<const std::byte> bytes);
+  Status fill(const std::string& path, int fd, Parts parts);
   Status publish(const std::string& temporary, const std::string& path);
   Status publish_by_link(const std::string& temporary, const std::string& path);
   Status replace(const std::string& temporary, const std::string& path);

@@ -1,14 +1,17 @@
-"""pawl-train on real data: real_data.py [digits] [text]. Data comes from the package registry and from Python itself. The last line is
-"N passed, N failed".
+"""pawl-train on real data, and on another program's model: real_data.py [digits] [text] [gpt2]. Data and programs come from the package
+registry, and from Python itself. The last line is "N passed, N failed".
 
 text: a small GPT on the bytes of Python's reference has, after 200 steps, the validation loss of the same run in PyTorch (torch_run.py).
 digits: 1,797 images of 8 × 8 from scikit-learn's package (Alpaydin and Kaynak, UCI 1998); an mlp is right on 97 % of those that it has not seen.
+gpt2: small GPT-2s that transformers has made have the same loss here, and what pawl-train exports has the same logits there. PAWL_TORCH_PYTHON
+names a Python that has PyTorch and transformers.
 """
 
 import gzip
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -17,8 +20,17 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.append(str(HERE.parent / "frameworks"))
+sys.dont_write_bytecode = True
+
+from run import FRAMEWORKS, python_of
+
 TRAINER = ROOT / "build" / "release" / "bin" / "pawl-train"
 DIGITS = "sklearn/datasets/data/digits.csv.gz"
+
+
+class Skip(Exception):
+    """What the case needs cannot be had."""
 
 
 def train(folder, config):
@@ -29,13 +41,6 @@ def train(folder, config):
     if done.returncode:
         raise AssertionError(f"pawl-train ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
-
-
-def torch_python():
-    """A Python with PyTorch: that of PAWL_TORCH_PYTHON, or of the tests of other frameworks."""
-    sys.path.append(str(HERE.parent / "frameworks"))
-    import run
-    return os.environ.get("PAWL_TORCH_PYTHON") or run.python_of(["torch", "numpy"])
 
 
 def digits(folder):
@@ -56,6 +61,30 @@ def digits(folder):
     if accuracy < 97:
         raise AssertionError(f"accuracy {accuracy} %, wanted 97:\n{printed[-1000:]}")
     return f"accuracy {accuracy} %"
+
+
+def torch_python():
+    """One that has PyTorch and transformers: the given one, or that of tests/frameworks with transformers beside."""
+    given = os.environ.get("PAWL_TORCH_PYTHON")
+    if given and subprocess.run([given, "-c", "import torch, transformers"], check=False, capture_output=True).returncode == 0:
+        return given
+    try:
+        python = python_of(FRAMEWORKS["torch"][1])
+        done = python.parents[1] / "transformers"
+        if not done.exists():
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "transformers"], check=True)
+            done.touch()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Skip(f"PyTorch and transformers cannot be installed: {error}") from error
+    return python
+
+
+def reference(python, *arguments):
+    done = subprocess.run([python, HERE / "gpt2_reference.py", *arguments], text=True, capture_output=True, check=False, timeout=300,
+                          env={**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""})
+    if done.returncode:
+        raise AssertionError(f"gpt2_reference.py ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return done.stdout
 
 
 def text(folder):
@@ -80,7 +109,35 @@ def text(folder):
     return f"validation loss {validation}, of PyTorch {torch['validation']:.4f}; training losses are up to {apart:.4f} apart"
 
 
-CASES = {"digits": digits, "text": text}
+def gpt2(folder):
+    python = torch_python()
+    text = folder / "text"
+    words = random.Random(5)
+    text.write_bytes(b"".join(words.choice([b"the ", b"river ", b"runs ", b"under ", b"a ", b"bridge\n"]) for _ in range(5000)))
+    reference(python, "make", folder)
+    if not (folder / "untied" / "model.safetensors.index.json").exists():
+        raise AssertionError("the untied model is in one file")
+    told = []
+    for name, context in (("tied", 64), ("untied", 64), ("tied", 40)):
+        exported = folder / f"{name}-{context}"
+        # A learning rate of 0 changes nothing: what is validated, and exported, is what was read.
+        printed = train(folder, {
+            "model": {"layers": 2, "heads": 4, "channels": 64, "context": context, "tied": name == "tied", "weights": str(folder / name)},
+            "data": {"paths": [str(text)]}, "optimizer": {"learning_rate": 0}, "steps": 1, "validate_batches": 1000000,
+            "export": str(exported)})
+        ours = float(re.findall(r"\(loss ([\d.]+) nats", printed)[-1])
+        theirs = json.loads(reference(python, "compare", folder / name, exported, text, str(context)).splitlines()[-1])
+        if f"; {theirs['targets']} of {theirs['targets']} held-out targets" not in printed:
+            raise AssertionError(f"not on the same {theirs['targets']} targets:\n{printed[-1000:]}")
+        if abs(ours - theirs["loss"]) > 1e-4:
+            raise AssertionError(f"{name}, context {context}: loss {ours}, transformers has {theirs['loss']}")
+        if theirs["difference"] > 1e-4:
+            raise AssertionError(f"{name}, context {context}: the exported model's logits differ by up to {theirs['difference']}")
+        told.append(f"{name}, context {context}: loss {ours}, transformers {theirs['loss']:.5f}, logits within {theirs['difference']:.1e}")
+    return "; ".join(told)
+
+
+CASES = {"digits": digits, "text": text, "gpt2": gpt2}
 
 
 def main():
@@ -93,6 +150,8 @@ def main():
             try:
                 print(f"ok     {name}: {CASES[name](pathlib.Path(folder))}", flush=True)
                 passed += 1
+            except Skip as reason:
+                print(f"skip   {name}: {reason}", flush=True)
             except Exception as error:  # of the registry, the package or the trainer; the last line is printed after all of them
                 print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
                 failed += 1

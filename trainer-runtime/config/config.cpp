@@ -165,7 +165,8 @@ void read_model(Reader reader, ModelConfig& model) {
     reader.read("inputs", model.inputs, 1, 1'000'000);
     reader.read("classes", model.classes, 2, 1'000'000);
     reader.read("hidden", model.hidden, 1, 1'000'000, 100);
-    for (const char* name : {"layers", "heads", "channels", "context", "vocabulary", "tied"})
+    for (const char* name :
+         {"layers", "heads", "channels", "context", "vocabulary", "tied", "weights"})
       reader.refuse(name, why);
   } else {
     reader.read("layers", model.layers, 1, 1000);
@@ -174,6 +175,7 @@ void read_model(Reader reader, ModelConfig& model) {
     reader.read("context", model.context, 1, 65536);
     reader.read("vocabulary", model.vocabulary, 2, 1'000'000);
     reader.read("tied", model.is_tied);
+    reader.read("weights", model.weights);
     for (const char* name : {"inputs", "classes", "hidden"}) reader.refuse(name, why);
   }
   reader.finish();
@@ -261,6 +263,11 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   reader.read("validate_every", config.validate_every, 0, kCountMax);
   reader.read("validate_batches", config.validate_batches, 1, 1'000'000);
   reader.read("log_every", config.log_every, 0, kCountMax);
+  if (config.model.kind == "gpt") {
+    reader.read("export", config.export_folder);
+  } else {
+    reader.refuse("export", "is not for model.kind " + config.model.kind);
+  }
 }
 
 std::optional<std::string> inconsistency(const TrainerConfig& config) {

@@ -8,6 +8,7 @@ namespace {
 
 using nlohmann::json;
 
+// Without where its first parameters come from.
 json model_json(const TrainerConfig& config) {
   const ModelConfig& model = config.model;
   if (model.kind == "mlp") {
@@ -68,18 +69,24 @@ json schedule_json(const ScheduleConfig& c) {
 }
 
 json config_json(const TrainerConfig& c) {
-  return {{"model", model_json(c)},
-          {"data", data_json(c.data)},
-          {"batch",
-           {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
-          {"optimizer", optimizer_json(c.optimizer)},
-          {"schedule", schedule_json(c.schedule)},
-          {"determinism", c.determinism},
-          {"steps", c.steps},
-          {"seed", c.seed},
-          {"validate_every", c.validate_every},
-          {"validate_batches", c.validate_batches},
-          {"log_every", c.log_every}};
+  json object = {
+      {"model", model_json(c)},
+      {"data", data_json(c.data)},
+      {"batch",
+       {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
+      {"optimizer", optimizer_json(c.optimizer)},
+      {"schedule", schedule_json(c.schedule)},
+      {"determinism", c.determinism},
+      {"steps", c.steps},
+      {"seed", c.seed},
+      {"validate_every", c.validate_every},
+      {"validate_batches", c.validate_batches},
+      {"log_every", c.log_every}};
+  if (c.model.kind == "gpt") {
+    object["model"]["weights"] = c.model.weights;
+    object["export"] = c.export_folder;
+  }
+  return object;
 }
 
 }  // namespace
@@ -89,6 +96,8 @@ std::string format_config(const TrainerConfig& config) { return config_json(conf
 std::string config_hash(const TrainerConfig& config) {
   json object = config_json(config);
   object["data"].erase("paths");
+  object["model"].erase("weights");
+  object.erase("export");
   return sha256_hex(object.dump());
 }
 

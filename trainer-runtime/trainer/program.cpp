@@ -14,10 +14,12 @@
 #include "trainer-runtime/kernels/matmul.h"
 #include "trainer-runtime/parallel/hand_over.h"
 #include "trainer-runtime/trainer/channel_session.h"
+#include "trainer-runtime/trainer/first_parameters.h"
 #include "trainer-runtime/trainer/options.h"
 #include "trainer-runtime/trainer/same_run.h"
 #include "trainer-runtime/trainer/standalone.h"
 #include "trainer-runtime/trainer/trainer.h"
+#include "trainer-runtime/weights/gpt2_export.h"
 
 namespace pawl::trainer {
 namespace {
@@ -79,6 +81,11 @@ Result<std::unique_ptr<collective::Collective>> form_ring(const Welcome& gang, c
   return collective::make_ring(options, door.listener);
 }
 
+void print_line(const std::string& line) {
+  std::puts(line.c_str());
+  std::fflush(stdout);
+}
+
 // All that lives as long as the run.
 struct Run {
   TrainerConfig config;
@@ -88,8 +95,19 @@ struct Run {
   std::unique_ptr<optim::TrainingArrays> arrays;
   std::unique_ptr<collective::Collective> ring;
   SteadyPoint process_start{};
-  int unreached = -1;  // the rank, in the newest generation
+  int unreached = -1;         // the rank, in the newest generation
+  bool is_exporting = false;  // or has; no other rank waits for this one any more
 };
+
+Status export_model(Run& run) {
+  const std::string& folder = run.config.export_folder;
+  if (folder.empty()) return {};
+  run.is_exporting = true;
+  PAWL_TRY_VOID(weights::export_gpt2(run.config.model, run.model->tensors(),
+                                     run.arrays->parameters.span(), folder));
+  print_line("exported to " + folder);
+  return {};
+}
 
 Result<Run> prepare(const Options& options) {
   PAWL_TRY(config, read_config(options));
@@ -123,11 +141,6 @@ Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoi
   if (!has_states || state.optimizer != kind) state.optimizer_step = 0;
   state.optimizer = kind;
   return state;
-}
-
-void print_line(const std::string& line) {
-  std::puts(line.c_str());
-  std::fflush(stdout);
 }
 
 void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState& start) {
@@ -166,7 +179,8 @@ Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::Checkpoi
           .clock = clock,
           .checkpoint_seconds = seconds,
           .process_start = run.process_start,
-          .print = print_line};
+          .print = print_line,
+          .deliver = [&run] { return export_model(run); }};
 }
 
 // ---- under a launcher
@@ -188,11 +202,13 @@ Status take_from_storage(Run& run, const Welcome& gang, Memory& memory) {
     PAWL_TRY(opened, checkpoint::open_checkpoint(gang.load_uri));
     PAWL_TRY(loaded, load(opened.found, opened.reader, run));
     memory.state = loaded;
-  } else if (!is_untouched) {
+    return {};
+  }
+  if (!is_untouched) {
     run.arrays = std::make_unique<optim::TrainingArrays>(run.config, run.model->parameter_count());
     models::initialise(run.model->tensors(), run.config.seed, run.arrays->parameters.span());
   }
-  return {};
+  return take_weights(run.config, run.model->tensors(), run.arrays->parameters.span(), *run.ring);
 }
 
 // The start state of the generation: from storage, from this process's memory, or from a peer's.
@@ -228,6 +244,7 @@ Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& se
                             .on_waiting = [&pulse] { pulse.beat(); },
                             .abort_fd = session.park_fd()}));
   run.ring = std::move(ring);
+  if (gang.rank == 0) PAWL_TRY_VOID(weights::check_export(run.config.export_folder));
   PAWL_TRY_VOID(take_start(run, gang, memory));
   // Nobody steps before all hold the start state.
   pulse.enter(api::Phase::kReduce, gang.start_step);
@@ -265,9 +282,11 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
     auto outcome = run_generation(run, gang, session, memory, pulse, clock);
     pulse.enter(api::Phase::kOther);
     run.ring.reset();
-    // A neighbour with another key is one of another generation: this one has not come about.
-    const bool is_lost = !outcome && (outcome.error().code == Code::kUnavailable ||
-                                      outcome.error().code == Code::kForbidden);
+    // A neighbour with another key is one of another generation: this one has not come about. When
+    // the export fails the others may be gone: there is no generation to wait for.
+    const bool is_lost =
+        !outcome && !run.is_exporting &&
+        (outcome.error().code == Code::kUnavailable || outcome.error().code == Code::kForbidden);
     if (!is_lost || !gang.can_park) return outcome;
     const std::string& why = outcome.error().message;
     std::fprintf(stderr, "pawl-train: parked at step %lld of generation %lld: %s\n",
@@ -290,6 +309,7 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
   Pulse pulse{clock};
   PAWL_TRY(ring, form_ring(gang, run.door, {}));
   run.ring = std::move(ring);
+  if (gang.rank == 0) PAWL_TRY_VOID(weights::check_export(run.config.export_folder));
   StandaloneSession session(signals);
   saving::TrainerState start = fresh_state(run.config, *run.dataset);
   std::unique_ptr<store::Store> store;
@@ -322,6 +342,10 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
         saving::Shard(run.model->tensors(), optim::state_names(run.config.optimizer), gang.rank,
                       gang.world_size),
         direct);
+  }
+  if (start.step == 0) {
+    PAWL_TRY_VOID(
+        take_weights(run.config, run.model->tensors(), run.arrays->parameters.span(), *run.ring));
   }
   run.process_start = process_start;
   print_plan(run, gang, start);

@@ -24,7 +24,8 @@ saving::TrainerState fresh_state(const TrainerConfig& config, const data::Datase
 
 std::string agreed_hash(const TrainerConfig& config, const data::Dataset& dataset) {
   return sha256_hex(config_hash(config) + " " + std::to_string(dataset.bytes()) + " " +
-                    std::to_string(dataset.training_samples()) + dataset.digest());
+                    std::to_string(dataset.training_samples()) + dataset.digest() +
+                    (config.model.weights.empty() ? "" : " weights"));
 }
 
 Status check_same_run(const saving::TrainerState& state, const TrainerConfig& config,

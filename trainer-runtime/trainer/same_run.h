@@ -14,7 +14,8 @@ namespace pawl::trainer {
 saving::TrainerState fresh_state(const TrainerConfig& config, const data::Dataset& dataset);
 
 // Of all ranks. The paths need not be equal; how much lies behind them does, or the ranks would
-// deal out different samples.
+// deal out different samples. Of model.weights it says only whether there are any: what is in them
+// is compared when they are read (first_parameters.h).
 std::string agreed_hash(const TrainerConfig& config, const data::Dataset& dataset);
 
 // Invalid: the checkpoint, whose state this is, is of another run; says what to set back. What an

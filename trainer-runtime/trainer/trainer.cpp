@@ -336,6 +336,7 @@ Status Trainer::finish() {
   PAWL_TRY_VOID(parts_.sink.drain());
   if (parts_.sink.is_saving()) PAWL_TRY_VOID(save());
   PAWL_TRY_VOID(parts_.sink.drain());
+  if (is_leader_) PAWL_TRY_VOID(parts_.deliver());
   return parts_.session.done(state_.step);
 }
 

@@ -42,6 +42,9 @@ struct Parts {
   SteadyPoint process_start{};       // for the time to the first step
   std::function<void(const std::string& line)> print = [](const std::string&) {
   };  // for people; rank 0
+  // What the complete run leaves behind, on rank 0, before it says done. No other rank waits for
+  // it: it may take longer than a collective may.
+  std::function<Status()> deliver = [] { return Status{}; };
 };
 
 enum class Outcome { kDone, kStopped };

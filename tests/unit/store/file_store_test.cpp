@@ -79,6 +79,17 @@ TEST_CASE("file_store: what was put is read back whole and in parts", "[store]")
   });
 }
 
+TEST_CASE("file_store: an object whose bytes lie in several places is one", "[store]") {
+  MemoryDisk disk;
+  FileStore store(std::make_unique<MemoryFileSystem>(disk), "/data/run");
+  const std::vector<std::span<const std::byte>> parts{bytes_of("head"), {}, bytes_of("er, data")};
+  REQUIRE(store.put_parts("a/b", parts, false).has_value());
+  CHECK(text_of(store, "a/b") == "header, data");
+  CHECK(code_of(store.put_parts("a/b", parts, false)) == Code::kAlreadyExists);
+  REQUIRE(store.put_parts("a/b", {parts.data(), 1}, true).has_value());
+  CHECK(text_of(store, "a/b") == "head");
+}
+
 TEST_CASE("file_store: put replaces only when it is told to", "[store]") {
   on_every_file_system([](Store& store) {
     REQUIRE(store.put("k/m", bytes_of("first"), false).has_value());

@@ -17,11 +17,14 @@ std::string complaint(const std::string& text) {
 
 TEST_CASE("config: fields have their defaults, and what is given is taken", "[trainer]") {
   const auto config =
-      parse_config(R"({"model": {"layers": 2, "tied": true}, "data": {"paths": ["/t"]}, "steps": 7,
+      parse_config(R"({"model": {"layers": 2, "tied": true, "weights": "/w"}, "export": "/e",
+                                       "data": {"paths": ["/t"]}, "steps": 7,
                                        "optimizer": {"learning_rate": 1}, "seed": 18446744073709551615})");
   REQUIRE(config);
   CHECK(config->model.layers == 2);
   CHECK(config->model.is_tied);
+  CHECK(config->model.weights == "/w");
+  CHECK(config->export_folder == "/e");
   CHECK(config->model.channels == 128);
   CHECK(config->steps == 7);
   CHECK(config->optimizer.learning_rate == 1);
@@ -108,6 +111,10 @@ TEST_CASE("config: a model has the fields of its kind, and data to learn from", 
   CHECK(config->model.context == 1);
   CHECK(format_config(*parse_config(format_config(*config))) == format_config(*config));
   CHECK(model_hash(*config) != model_hash(*parse_config("{" + mlp + "}, " + csv + "}")));
+  CHECK(complaint("{" + mlp + R"(, "weights": "/w"}, )" + csv + "}") ==
+        "model.weights is not for model.kind mlp");
+  CHECK(complaint("{" + mlp + R"(}, "export": "/e", )" + csv + "}") ==
+        "export is not for model.kind mlp");
   CHECK(complaint("{" + mlp + R"(, "layers": 2}, )" + csv + "}") ==
         "model.layers is not for model.kind mlp");
   CHECK(complaint("{" + mlp + R"(, "hidden": [0]}, )" + csv + "}") ==
@@ -135,11 +142,14 @@ TEST_CASE("config: hashes tell different runs apart and not where the data lies"
   config.data.paths = {"/a"};
   TrainerConfig elsewhere = config, longer = config, wider = config;
   elsewhere.data.paths = {"/b"};
+  elsewhere.model.weights = "/w";
+  elsewhere.export_folder = "/e";
   longer.steps += 1;
   wider.model.channels *= 2;
   CHECK(config_hash(config) == config_hash(elsewhere));
   CHECK(config_hash(config) != config_hash(longer));
   CHECK(model_hash(config) == model_hash(longer));
+  CHECK(model_hash(config) == model_hash(elsewhere));
   CHECK(model_hash(config) != model_hash(wider));
 }
 

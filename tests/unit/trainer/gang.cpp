@@ -4,12 +4,14 @@
 #include <thread>
 
 #include "common/os/real_clock.h"
+#include "trainer-runtime/trainer/first_parameters.h"
 
 namespace pawl::test {
 namespace {
 
-void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& options) {
+void run_rank(Rank& rank, TrainerConfig config, const GangOptions& options) {
   const RealClock clock;
+  options.configure(config, rank.ring->rank());
   const auto dataset = data::open_dataset(config);
   if (!dataset) {
     rank.outcome = tl::make_unexpected(dataset.error());
@@ -49,14 +51,29 @@ void run_rank(Rank& rank, const TrainerConfig& config, const GangOptions& option
     }
     if (!*loaded) rank.start.optimizer_step = 0;
     rank.start.optimizer = config.optimizer.kind;
+  } else if (const Status taken = trainer::take_weights(config, rank.model->tensors(),
+                                                        rank.arrays->parameters.span(), *rank.ring);
+             !taken) {
+    rank.outcome = tl::make_unexpected(taken.error());
+    return;
   }
   options.prepare(rank);
   trainer::Pulse pulse{clock, options.pulse_fd};
-  trainer::Parts parts{config,     **dataset,  *rank.model,      *rank.arrays,
-                       *rank.ring, *rank.sink, rank.session,     pulse,
-                       clock,      100'000,    options.is_stored};
-  parts.print = [&rank](const std::string& line) { rank.lines.push_back(line); };
-  trainer::Trainer trainer(parts, rank.start);
+  trainer::Trainer trainer(
+      {.config = config,
+       .dataset = **dataset,
+       .model = *rank.model,
+       .arrays = *rank.arrays,
+       .ring = *rank.ring,
+       .sink = *rank.sink,
+       .session = rank.session,
+       .pulse = pulse,
+       .clock = clock,
+       .checkpoint_seconds = 100'000,
+       .is_stored = options.is_stored,
+       .print = [&rank](const std::string& line) { rank.lines.push_back(line); },
+       .deliver = [&] { return options.deliver(rank); }},
+      rank.start);
   rank.outcome = trainer.run();
   options.finished(rank);
   rank.sink.reset();  // it borrows the store

@@ -57,6 +57,9 @@ struct GangOptions {
   std::int64_t attempt = 1;
   bool is_stored = true;  // the start
   int pulse_fd = -1;      // of a gang of one
+  // What one rank has otherwise than the others.
+  std::function<void(TrainerConfig&, int rank)> configure = [](TrainerConfig&, int) {};
+  std::function<Status(Rank&)> deliver = [](Rank&) { return Status{}; };
   std::function<void(Rank&)> prepare = [](Rank&) {};
   std::function<void(Rank&)> finished = [](Rank&) {};
 };

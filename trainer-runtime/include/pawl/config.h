@@ -24,6 +24,10 @@ struct ModelConfig {
   std::int64_t context = 128;     // tokens in a sample, 1 to 65,536; mlp: 1, one target
   std::int64_t vocabulary = 256;  // token values, 2 to 1,000,000; data.kind text needs 256
   bool is_tied = false;           // in JSON `tied`: output layer = token embedding, as in GPT-2
+  // gpt: parameters to begin with, in GPT-2's layout (weights/gpt2_load.h): a safetensors file, or
+  // a folder as `save_pretrained` of transformers writes it. "": random ones, by the seed. Not read
+  // by a run that goes on from a checkpoint.
+  std::string weights = "";
   // mlp
   std::int64_t inputs = 0;                   // features of a row, 1 to 1,000,000; required
   std::int64_t classes = 0;                  // 2 to 1,000,000; required
@@ -94,6 +98,9 @@ struct TrainerConfig {
   std::int64_t validate_every = 0;     // steps between validations; 0: only at the end
   std::int64_t validate_batches = 16;  // micro-batches, spread over all that is held out
   std::int64_t log_every = 0;          // steps between lines of progress; 0: once a second
+  // gpt; in JSON `export`: a folder, made if it is not there, for the model of the complete run as
+  // transformers reads it (weights/gpt2_export.h). "": none is written.
+  std::string export_folder = "";
 
   bool is_exact() const { return determinism == "exact"; }
 };
@@ -102,9 +109,10 @@ struct TrainerConfig {
 Result<TrainerConfig> parse_config(std::string_view json);
 // All fields, sorted: equal configurations give equal text.
 std::string format_config(const TrainerConfig& config);
-// SHA-256 of format_config without data.paths, which may differ between machines.
+// SHA-256 of format_config without data.paths, model.weights and export: paths may differ between
+// machines.
 std::string config_hash(const TrainerConfig& config);
-// What must be equal to load a checkpoint: SHA-256 of the model's part.
+// What must be equal to load a checkpoint: SHA-256 of the model's part, without model.weights.
 std::string model_hash(const TrainerConfig& config);
 // … and, beside the amount of data, how its files are read: kind, token_bytes, label, normalize, as
 // JSON for people.
