@@ -1,6 +1,7 @@
 #include "trainer-runtime/include/pawl/config.h"
 
 #include <cmath>
+#include <filesystem>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -270,6 +271,14 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   }
 }
 
+// By their names alone; "" is nowhere.
+bool is_inside(const std::string& path, const std::string& folder) {
+  if (path.empty() || folder.empty()) return false;
+  const std::string inner = (std::filesystem::path(path) / "").lexically_normal();
+  const std::string outer = (std::filesystem::path(folder) / "").lexically_normal();
+  return inner.starts_with(outer);
+}
+
 std::optional<std::string> inconsistency(const TrainerConfig& config) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   const bool is_table = config.data.kind == "csv";
@@ -280,6 +289,10 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
   if (is_table && (config.model.inputs == 0 || config.model.classes == 0)) {
     return "model.inputs and model.classes are needed: how many features a row has, and how many "
            "classes there are";
+  }
+  if (is_inside(config.model.weights, config.export_folder)) {
+    return "export must not be where model.weights is: a run that begins again would begin with "
+           "what it has exported";
   }
   if (config.model.channels % config.model.heads != 0) {
     return "model.heads must divide model.channels; " + number(config.model.channels) +

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <filesystem>
+#include <regex>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/json.h"
@@ -20,6 +22,20 @@ store::FileStore store_at(const std::string& folder) {
   std::string root = std::filesystem::absolute(folder, ignored).lexically_normal();
   while (root.size() > 1 && root.back() == '/') root.pop_back();
   return {store::make_posix_file_system(), std::move(root)};
+}
+
+// What an export that was killed has left: FileStore's temporary files, as large as the model. No
+// other process exports while this one begins.
+void remove_leftovers(const std::string& folder) {
+  static const std::regex kTemporary(R"(\.tmp-[0-9]+-[0-9a-f]+)");
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (std::regex_match(entry->path().filename().string(), kTemporary))
+      found.push_back(entry->path());
+  }
+  for (const auto& path : found) std::filesystem::remove(path, error);
 }
 
 std::string config_text(const ModelConfig& model) {
@@ -65,12 +81,15 @@ std::string header_of(const std::vector<models::Tensor>& tensors) {
 
 Status check_export(const std::string& folder) {
   if (folder.empty()) return {};
-  // A name that is nobody's: what is below it is removed.
   constexpr char kTrial[] = "pawl-export-trial";
   store::FileStore store = store_at(folder);
-  Status tried = store.put(std::string(kTrial) + "/file", {}, true);
-  if (tried) tried = store.remove_folder(kTrial);
-  if (tried) return {};
+  const Status tried = store.put(kTrial, {}, true);
+  if (tried) {
+    std::error_code ignored;
+    std::filesystem::remove(std::filesystem::path(folder) / kTrial, ignored);
+    remove_leftovers(folder);
+    return {};
+  }
   const Code code = tried.error().code;
   const bool may_pass = code == Code::kIo || code == Code::kOutcomeUnknown;
   return fail(may_pass ? Code::kUnavailable : Code::kInvalid,

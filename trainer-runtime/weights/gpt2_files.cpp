@@ -143,7 +143,9 @@ std::int64_t block_of(const std::string& name) {
   if (!name.starts_with(kBlocks)) return block;
   const char* const end = name.data() + name.size();
   const auto [next, error] = std::from_chars(name.data() + kBlocks.size(), end, block);
-  return error == std::errc{} && next != end && *next == '.' ? block : -1;
+  // A model has up to 1,000.
+  const bool is_one = error == std::errc{} && block < 1'000 && next != end && *next == '.';
+  return is_one ? block : -1;
 }
 
 Result<StoredModel> open_gpt2(const ModelConfig& config) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "common/base/check.h"
 #include "trainer-runtime/weights/gpt2_files.h"
@@ -38,6 +39,11 @@ float from_half(std::uint16_t half) {
 
 float from_bfloat(std::uint16_t value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
+
+float from_double(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return std::abs(value) <= kMost ? static_cast<float>(value) : NAN;
 }
 
 template <typename From, typename Convert>
@@ -178,7 +184,7 @@ Status Loader::read(const StoredTensor& tensor, std::uint64_t first, std::span<f
     } else if (dtype == Dtype::kBF16) {
       convert_all<std::uint16_t>(bytes_, now, from_bfloat);
     } else {
-      convert_all<double>(bytes_, now, [](double value) { return static_cast<float>(value); });
+      convert_all<double>(bytes_, now, from_double);
     }
     out = out.subspan(now.size());
     first += now.size();
@@ -211,6 +217,11 @@ Status Loader::fill(std::span<float> parameters) {
   for (const models::Tensor& tensor : tensors_) {
     if (const StoredTensor* stored = find(tensor.name); stored != nullptr) {
       PAWL_TRY_VOID(read(*stored, 0, room_of(tensor)));
+      const auto is_finite = [](float value) { return std::isfinite(value); };
+      if (!std::ranges::all_of(room_of(tensor), is_finite)) {
+        return wrong(path_of(*stored), "the tensor \"" + tensor.name +
+                                           "\" has numbers that are no finite 32-bit floats");
+      }
     } else {  // the output layer; the embedding came first
       std::ranges::copy(embedding, room_of(tensor).begin());
     }

@@ -27,7 +27,7 @@ tl::unexpected<Error> wrong(const std::string& path, const std::string& what) {
 }
 
 Result<InputFile> InputFile::open(const std::string& path) {
-  os::Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  os::Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe is told, too
   struct stat about{};
   if (!fd.is_open() || ::fstat(fd.get(), &about) != 0) return failed(path, errno);
   if (!S_ISREG(about.st_mode)) return wrong(path, "is not a file");

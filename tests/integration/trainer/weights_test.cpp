@@ -53,6 +53,26 @@ TEST_CASE("pawl-train: what one run exports another begins with, and needs no mo
   CHECK(setup.log().find("model.weights: " + exported + ": does not exist") != std::string::npos);
 }
 
+TEST_CASE("pawl-train: a run that is complete but for its export exports what it has saved",
+          "[trainer]") {
+  Setup setup(12);
+  write_config(setup);
+  const std::vector<std::string> saving{"--checkpoint-uri", setup.uri()};
+  REQUIRE(run(setup, saving) == api::kExitDone);
+  const std::string loss = last_loss(setup), exported = setup.folder.path() + "/exported";
+  setup.config.export_folder = exported;
+  write_config(setup);
+  REQUIRE(run(setup, saving) == api::kExitDone);
+  CHECK(setup.log().find("starting at step 12") != std::string::npos);
+  setup.config.export_folder = "";
+  setup.config.model.weights = exported;
+  setup.config.steps = 1;
+  setup.config.optimizer.learning_rate = 0;
+  write_config(setup);
+  REQUIRE(run(setup) == api::kExitDone);
+  CHECK(last_loss(setup) == loss);
+}
+
 TEST_CASE("pawl-train: a run that begins again at step 0 begins with its weights again",
           "[trainer]") {
   Setup setup(kForever);

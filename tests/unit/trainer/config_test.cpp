@@ -113,6 +113,13 @@ TEST_CASE("config: a model has the fields of its kind, and data to learn from", 
   CHECK(model_hash(*config) != model_hash(*parse_config("{" + mlp + "}, " + csv + "}")));
   CHECK(complaint("{" + mlp + R"(, "weights": "/w"}, )" + csv + "}") ==
         "model.weights is not for model.kind mlp");
+  for (const char* folder : {"/m", "/m/", "/m/../m/a/..", "/m/a", "/"}) {
+    const bool is_inside = std::string(folder) != "/m/a";
+    const std::string told = complaint(
+        R"({"data": {"paths": ["x"]}, "model": {"weights": "/m/w.safetensors"}, "export": ")" +
+        std::string(folder) + "\"}");
+    CHECK((told.find("export must not be where model.weights is") == 0) == is_inside);
+  }
   CHECK(complaint("{" + mlp + R"(}, "export": "/e", )" + csv + "}") ==
         "export is not for model.kind mlp");
   CHECK(complaint("{" + mlp + R"(, "layers": 2}, )" + csv + "}") ==

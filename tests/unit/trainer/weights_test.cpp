@@ -1,4 +1,6 @@
 // Parameters from GPT-2's files, and back.
+#include <sys/stat.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
@@ -84,20 +86,20 @@ TEST_CASE("weights: parameters come from every type of float, with the prefix an
   }
 }
 
-TEST_CASE("weights: half precision has subnormal numbers, infinities and a sign of zero",
-          "[trainer]") {
+TEST_CASE("weights: half precision has subnormal numbers and a sign of zero", "[trainer]") {
   Entries entries = test::entries_of(tiny(), 1);
   Entry& bias = test::entry_of(entries, "transformer.ln_f.bias");
   bias.dtype = Dtype::kF16;
   std::string file = test::safetensors_of(entries);
-  const std::uint16_t bits[8] = {0x0001, 0x83ff, 0x0400, 0x7bff, 0x8000, 0xfc00, 0x3c00, 0x7e00};
-  const float wanted[7] = {std::ldexp(1.0F, -24),
+  const std::uint16_t bits[8] = {0x0001, 0x83ff, 0x0400, 0x7bff, 0x8000, 0xfbff, 0x3c00, 0x0000};
+  const float wanted[8] = {std::ldexp(1.0F, -24),
                            -std::ldexp(1023.0F, -24),
                            std::ldexp(1.0F, -14),
                            65504,
                            -0.0F,
-                           -INFINITY,
-                           1};
+                           -65504,
+                           1,
+                           0};
   // lm_head, of floats, is the last tensor.
   const std::size_t begin = file.size() - sizeof bits - 11 * 8 * sizeof(float);
   std::memcpy(file.data() + begin, bits, sizeof bits);
@@ -107,9 +109,30 @@ TEST_CASE("weights: half precision has subnormal numbers, infinities and a sign 
   const auto loaded = load(config);
   REQUIRE(loaded);
   const float* got = loaded->data() + loaded->size() - 11 * 8 - 8;
-  for (std::size_t i = 0; i < 7; ++i)
+  for (std::size_t i = 0; i < 8; ++i)
     CHECK(std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(wanted[i]));
-  CHECK(std::isnan(got[7]));
+  for (const std::uint16_t bad : {0x7c00, 0xfc00, 0x7e00}) {
+    std::memcpy(file.data() + begin + 4, &bad, sizeof bad);
+    config.model.weights = folder.write("m", file);
+    const auto refused = load(config);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Code::kInvalid);
+    CHECK(refused.error().message.ends_with(
+        "the tensor \"transformer.ln_f.bias\" has numbers that are no finite 32-bit floats"));
+  }
+}
+
+TEST_CASE("weights: names that are no blocks, and what is no file, are told", "[trainer]") {
+  CHECK(complaint(tiny(), [](Entries& entries) {
+          entries.push_back({"transformer.h.9223372036854775807.x", {1}, {0}});
+        }).find("has the tensor \"transformer.h.9223372036854775807.x\"") == 0);
+  const test::Folder folder;
+  TrainerConfig config = tiny();
+  config.model.weights = folder.path() + "/pipe";
+  REQUIRE(::mkfifo(config.model.weights.c_str(), 0600) == 0);
+  const auto loaded = load(config);
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().message.find("/pipe") != std::string::npos);
 }
 
 TEST_CASE("weights: a folder has one file, or shards that an index names", "[trainer]") {
@@ -278,8 +301,15 @@ TEST_CASE("weights: what is exported is loaded with the same bits", "[trainer]")
     const test::Folder folder;
     TrainerConfig config = tiny(is_tied);
     config.model.weights = folder.path() + "/a/b/";
+    folder.write("a/b/.tmp-17-00ff00ff00ff00ff", "what a killed export has left");
+    folder.write("a/b/.tmp-mine", "");
+    folder.write("a/b/.trash-17-00ff/x", "");
     REQUIRE(weights::check_export(config.model.weights));
-    CHECK(std::filesystem::is_empty(config.model.weights));
+    std::vector<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator(config.model.weights))
+      left.push_back(entry.path().filename());
+    std::ranges::sort(left);
+    CHECK(left == std::vector<std::string>{".tmp-mine", ".trash-17-00ff"});
     const auto model = models::make_model<float>(config);
     std::vector<float> parameters(static_cast<std::size_t>(model->parameter_count()));
     for (const std::uint64_t seed : {7U, 8U}) {  // the second one replaces the first
