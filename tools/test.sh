@@ -116,14 +116,16 @@ frameworks_level() {
   script_level mutations tests/trainer/mutations.py
 }
 
-script_level() {  # LEVEL SCRIPT, whose last line is "N passed, N failed"
-  local start=$SECONDS log count bad
+script_level() {  # LEVEL SCRIPT, whose last line is "N passed, N failed" or "N passed, N failed, N skipped"
+  local start=$SECONDS log ends count bad skipped
   log=$(mktemp)
   python3 -u "$2" 2>&1 | tee "$log" || true
-  count=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log" | tail -1)
-  bad=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\2/p' "$log" | tail -1)
+  ends='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
+  count=$(sed -nE "s/$ends/\\1/p" "$log" | tail -1)
+  bad=$(sed -nE "s/$ends/\\2/p" "$log" | tail -1)
+  skipped=$(sed -nE "s/$ends/\\4/p" "$log" | tail -1)
   rm -f "$log"
-  note_level "$1" "${count:-0}" "${bad:-1}" $((SECONDS - start))
+  note_level "$1" "${count:-0}" "${bad:-1}" $((SECONDS - start)) "$skipped"
 }
 
 # Two runs beside each other, each of which has one thread.

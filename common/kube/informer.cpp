@@ -83,7 +83,9 @@ class Informer::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (is_stopped_after_keeping(handle, number)) return transport_.cancel(handle);
     if (next.kind == WatchStep::Kind::kSend)
-      feed(number, [this] { return machine_.flush(); });  // while the server works
+      // While the server works. The next answer waits for it, with its thread: a page takes less
+      // time than anybody counts on.
+      feed(number, [this] { return machine_.flush(); });
   }
 
   bool is_stopped_after_keeping(RequestHandle handle, std::uint64_t number) {

@@ -44,6 +44,12 @@ nlohmann::json parse_object(std::string_view text) {
   return parse_json(rest);
 }
 
+// At the end, where a proxy may have put some.
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t last = text.find_last_not_of(" \t\r\n");
+  return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
 ListText split_list(std::string_view text) {
   // What stands before the items has no such member, and no text has quotes without a backslash.
   constexpr std::string_view kMember = "\"items\":[";
@@ -53,7 +59,7 @@ ListText split_list(std::string_view text) {
   if (end == std::string_view::npos) return {parse_json(text), {}};
   std::string rest{text.substr(0, begin)};
   rest.append("[]").append(text.substr(end));
-  return {parse_json(rest), text.substr(begin + 1, end - begin - 2)};
+  return {parse_json(rest), without_blanks(text.substr(begin + 1, end - begin - 2))};
 }
 
 nlohmann::json next_item(std::string_view& items) {
@@ -61,7 +67,7 @@ nlohmann::json next_item(std::string_view& items) {
   const std::size_t end = begin == std::string_view::npos ? begin : end_of(items, begin);
   const std::string_view item =
       end == std::string_view::npos ? "" : items.substr(begin, end - begin);
-  items.remove_prefix(std::min(end, items.size()));
+  items = without_blanks(items.substr(std::min(end, items.size())));
   return parse_object(item);
 }
 

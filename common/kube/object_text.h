@@ -1,4 +1,4 @@
-// One object's JSON as an API server writes it. Pure.
+// Objects and lists of them as an API server writes them. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/mutant.h"
+#include "common/kube/object_text.h"
 
 namespace pawl::kube {
 
@@ -81,6 +82,7 @@ WatchStep WatchMachine::list_again(std::string why) {
   continue_token_.clear();
   listed_.clear();
   items_ = {};
+  std::string().swap(page_);
   return wait(std::move(why));
 }
 
@@ -149,7 +151,7 @@ WatchStep WatchMachine::flush() {
     if (item.is_discarded()) return list_again("a list with an item that is not JSON");
     upsert(item);
   }
-  page_ = {};
+  std::string().swap(page_);  // and its memory
   return {};
 }
 

@@ -16,15 +16,16 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "common/kube/informer.h"
-#include "common/kube/object_text.h"
 
 namespace pawl::kube {
+
+struct ListText;
 
 struct WatchStep {
   enum class Kind { kNone, kSend, kStream, kWait };

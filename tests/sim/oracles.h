@@ -109,7 +109,7 @@ class Oracles final : public ApiObserver {
   void i44_quotas_are_kept(const nlohmann::json& pod, const PodFacts& facts);
   void i52_has_waited(const JobWrite& write);
   void i52_nodes_had_their_time(const JobWrite& write);
-  bool has_found_no_node(const nlohmann::json& pod) const;
+  bool has_found_no_node(const nlohmann::json& pod, const PodFacts& facts) const;
   void i53_slices_are_whole(const JobWrite& write);
 
   // oracles_tally.cpp

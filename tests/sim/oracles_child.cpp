@@ -123,7 +123,7 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
 void Oracles::on_pod_deleted(const json& pod) {
   const auto facts = facts_of(pod);
   const auto job = facts ? job_of(facts->job_uid) : std::nullopt;
-  if (job && has_found_no_node(pod))
+  if (job && has_found_no_node(pod, *facts))
     nodeless_.insert({facts->job_uid, text_at_pointer(pod, "/metadata/name")});
   i13_deletes_its_own(pod, job ? &*job : nullptr);
   if (job && !failure_) i19_leaves_time_to_save(pod, *job);

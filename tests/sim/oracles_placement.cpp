@@ -98,13 +98,19 @@ void Oracles::i52_nodes_had_their_time(const JobWrite& write) {
 }
 
 // Of a pod that was made without a node: none has come for it, and it has waited for as long as it
-// may (I52).
-bool Oracles::has_found_no_node(const json& pod) const {
-  const auto created = pod.at("metadata").value("creationTimestamp", "");
-  const auto since = parse_time(created);
+// may (I52). The operator's clock may be ahead.
+bool Oracles::has_found_no_node(const json& pod, const PodFacts& facts) const {
+  constexpr seconds kClockAhead{31};
+  const auto job = job_of(facts.job_uid);
+  const auto since = parse_time(text_at_pointer(pod, "/metadata/creationTimestamp"));
+  if (!knobs_.asks_by_pods || !job || !since) return false;
+  const api::PlacementStatus& placement = job->status.placement;
+  const bool is_anywhere =
+      node_of(placement, facts.attempt, facts.slot, facts.n) == api::kAnyNode ||
+      api::is_given_up(placement, facts.attempt, facts.slot, facts.n);  // as it is deleted
   const bool is_bound = !text_at_pointer(pod, "/spec/nodeName").empty() || !bound_for(pod).empty();
-  if (!knobs_.asks_by_pods || is_bound || !since) return false;
-  return knobs_.clock_step > 0 || engine_.clock().now() >= *since + kAnywhereMax;
+  const seconds early = knobs_.clock_step > 0 ? kClockAhead : seconds{0};
+  return is_anywhere && !is_bound && engine_.clock().now() + early >= *since + kAnywhereMax;
 }
 
 // It has waited for room until then, in this attempt.

@@ -271,12 +271,28 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   }
 }
 
-// By their names alone; "" is nowhere.
-bool is_inside(const std::string& path, const std::string& folder) {
-  if (path.empty() || folder.empty()) return false;
-  const std::string inner = (std::filesystem::path(path) / "").lexically_normal();
-  const std::string outer = (std::filesystem::path(folder) / "").lexically_normal();
-  return inner.starts_with(outer);
+// With a slash at its end, by its name alone.
+std::string whole_path(const std::string& path) {
+  std::error_code ignored;
+  return (std::filesystem::absolute(path, ignored) / "").lexically_normal();
+}
+
+// What an export would replace, or add to.
+std::optional<std::string> spoiled(const TrainerConfig& config) {
+  if (config.export_folder.empty()) return std::nullopt;
+  const std::string folder = whole_path(config.export_folder);
+  const std::filesystem::path weights = config.model.weights;
+  const std::filesystem::path begins_with =
+      weights.extension() == ".safetensors" ? "." / weights.parent_path() : weights;
+  if (!weights.empty() && whole_path(begins_with) == folder) {
+    return "export must not be where model.weights is: a run that begins again would begin with "
+           "what it has exported";
+  }
+  for (const std::string& path : config.data.paths) {
+    if (folder.starts_with(whole_path(path)))
+      return "export must not be in " + path + " of data.paths: it would be read as data";
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> inconsistency(const TrainerConfig& config) {
@@ -290,10 +306,7 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
     return "model.inputs and model.classes are needed: how many features a row has, and how many "
            "classes there are";
   }
-  if (is_inside(config.model.weights, config.export_folder)) {
-    return "export must not be where model.weights is: a run that begins again would begin with "
-           "what it has exported";
-  }
+  if (auto message = spoiled(config)) return message;
   if (config.model.channels % config.model.heads != 0) {
     return "model.heads must divide model.channels; " + number(config.model.channels) +
            " is not a multiple of " + number(config.model.heads);

@@ -79,6 +79,14 @@ TEST_CASE("object text: a list's items come one by one, each as an object", "[ku
     REQUIRE(got.size() == wanted.size());
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == without(parse_json(wanted[i])));
   }
+  for (const char* blank : {" ", "\n  "}) {  // as a proxy may write it
+    const std::string spaced = list(one + blank);
+    kube::ListText page = kube::split_list(spaced);
+    CHECK_FALSE(kube::next_item(page.items).is_discarded());
+    CHECK(page.items.empty());
+    const std::string none = list(blank);
+    CHECK(kube::split_list(none).items.empty());
+  }
   // What is cut off is no list, or one whose last item is none.
   const std::string text = list(one + "," + other);
   for (std::size_t size = 0; size < text.size(); ++size) {
