@@ -1,6 +1,7 @@
 // What happens to nodes and pods: each fault tells the truth about itself, so that oracles can
 // compare what the operator makes of it.
 #include <algorithm>
+#include <map>
 
 #include "tests/sim/nodes.h"
 
@@ -224,7 +225,10 @@ void Nodes::strand_one(milliseconds time) {
     ++place_.truth.of(container.worker->job_uid(), container.worker->attempt()).noise;
     container.worker->cut(true);
   }
-  add_node(node.is_spot);
+  // Those that are reached have room for any gang, also for one that has to lie in one rack: they
+  // may stay away until all is over.
+  do add_node(node.is_spot);
+  while (!has_whole_rack());
   place_.engine.after(kNotReadyAfter, [this, &node] {
     if (!node.is_stranded) return;
     node.is_ready = false;
@@ -236,6 +240,12 @@ void Nodes::strand_one(milliseconds time) {
   place_.engine.after(time, [this, &node] {
     if (node.is_stranded && may_fail) reconnect(node);
   });
+}
+
+bool Nodes::has_whole_rack() const {
+  std::map<int, int> reached;  // by rack
+  for (const auto& node : nodes_) reached[node->number / 2] += node->is_stranded ? 0 : 1;
+  return std::ranges::any_of(reached, [](const auto& rack) { return rack.second == 2; });
 }
 
 void Nodes::unstrand() {

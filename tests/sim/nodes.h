@@ -122,6 +122,7 @@ class Nodes final : public ApiObserver {
   void disrupt(const nlohmann::json& pod, const std::string& reason);
   void lose(Node& node);
   void add_node(bool is_spot);
+  bool has_whole_rack() const;
   void reconnect(Node& node);
   void taint(Node& node);
   void collect(Node& node);
