@@ -208,6 +208,15 @@ std::string workers_text(const JobSnapshot& snapshot) {
   return "\n" + text;
 }
 
+std::string validation_text(const api::Validation& validation) {
+  std::string text = "loss " + or_dash(validation.loss);
+  if (!validation.accuracy.empty()) text += ", accuracy " + validation.accuracy;
+  text += " after step " + std::to_string(validation.step);
+  if (validation.best_step == validation.step) return text + ", the best of the run";
+  return text + "; the best of the run: loss " + or_dash(validation.best_loss) + " after step " +
+         std::to_string(validation.best_step);
+}
+
 }  // namespace
 
 std::string phase_text(const api::TrainingJob& job) {
@@ -262,6 +271,8 @@ std::string status_page(const JobSnapshot& snapshot) {
     std::string text = progress_text(*status.progress);
     if (status.progress->time) text += ", " + ago(status.progress->time, snapshot.now);
     add(page, "progress", text);
+    if (status.progress->validation)
+      add(page, "validation", validation_text(*status.progress->validation));
     if (status.progress->straggler) add(page, "slow", core::sentence(*status.progress->straggler));
   }
   if (status.checkpoint) add(page, "checkpoint", checkpoint_text(*status.checkpoint, snapshot.now));

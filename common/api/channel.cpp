@@ -46,6 +46,11 @@ void fields(M& m, V&& visit) {
   visit("hasLoss", m.has_loss);
   visit("slowRank", m.slow_rank);
   visit("slowFactor", m.slow_factor);
+  visit("validationStep", m.validation_step);
+  visit("validationLoss", m.validation_loss);
+  visit("validationAccuracy", m.validation_accuracy);
+  visit("bestStep", m.best_step);
+  visit("bestLoss", m.best_loss);
 }
 template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, Done>

@@ -56,6 +56,12 @@ struct Report {           // rank 0, after each confirmed step
   // none is.
   int slow_rank = -1;
   double slow_factor = 0;
+  // The newest result on held-out data and the run's lowest loss there. -1: there is none; no
+  // accuracy.
+  std::int64_t validation_step = -1;
+  double validation_loss = 0, validation_accuracy = -1;
+  std::int64_t best_step = 0;
+  double best_loss = 0;
 };
 struct Done {  // after the closing barrier; the process exits 0 afterwards
   std::int64_t step = 0;

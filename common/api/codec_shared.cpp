@@ -67,6 +67,14 @@ Progress read_progress(Fields& fields) {
   fields.read("samplesPerSecond", progress.samples_per_second);
   fields.read("tokensPerSecond", progress.tokens_per_second);
   fields.read("epoch", progress.epoch);
+  fields.child("validation", [&progress](Fields& child) {
+    Validation& validation = progress.validation.emplace();
+    child.read("step", validation.step);
+    child.read("loss", validation.loss);
+    child.read("accuracy", validation.accuracy);
+    child.read("bestStep", validation.best_step);
+    child.read("bestLoss", validation.best_loss);
+  });
   fields.child("straggler", [&progress](Fields& child) {
     Straggler& slow = progress.straggler.emplace();
     child.read("rank", slow.rank);
@@ -87,6 +95,13 @@ json write_progress(const Progress& progress) {
   put(object, "loss", progress.loss);
   put(object, "samplesPerSecond", progress.samples_per_second);
   put(object, "tokensPerSecond", progress.tokens_per_second);
+  if (const auto& validation = progress.validation) {
+    json& part =
+        object["validation"] = {{"step", validation->step}, {"bestStep", validation->best_step}};
+    put(part, "loss", validation->loss);
+    put(part, "accuracy", validation->accuracy);
+    put(part, "bestLoss", validation->best_loss);
+  }
   if (const auto& slow = progress.straggler) {
     object["straggler"] = {
         {"rank", slow->rank}, {"pod", slow->pod}, {"node", slow->node}, {"factor", slow->factor}};

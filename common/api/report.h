@@ -21,12 +21,23 @@ struct Straggler {
   bool operator==(const Straggler&) const = default;
 };
 
+// What the program's held-out data says of the model.
+struct Validation {
+  std::int64_t step = 0;  // the newest result's
+  std::string loss;       // decimal numbers, "" if unknown
+  std::string accuracy;   // 0 to 1, of a classification
+  std::int64_t best_step = 0;
+  std::string best_loss;  // the lowest of the run
+  bool operator==(const Validation&) const = default;
+};
+
 struct Progress {
   std::int64_t step = 0, total_steps = 0;
   int percent = 0;
   std::optional<std::int64_t> eta_seconds;
   std::string loss, samples_per_second, tokens_per_second;  // decimal numbers, "" if unknown
   std::int64_t epoch = 0;
+  std::optional<Validation> validation;
   std::optional<Straggler> straggler;
   std::optional<TimePoint> time;
   bool operator==(const Progress&) const = default;

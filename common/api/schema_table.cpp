@@ -318,24 +318,26 @@ const char* const kSchemaTable = R"json({"TrainingJob":{"type":"object","require
 "items":{"type":"string","maxLength":253}},{"type":"object","properties":{"step":{"$ref":31},"totalSteps":{
 "$ref":31},"percent":{"type":"integer","format":"int32","minimum":0,"maximum":100},"etaSeconds":{"$ref":31},
 "loss":{"type":"string","maxLength":32},"samplesPerSecond":{"type":"string","maxLength":32},"tokensPerSecond":{
-"type":"string","maxLength":32},"epoch":{"$ref":31},"straggler":{"type":"object","properties":{"rank":{"type":"integer",
-"format":"int32","minimum":0,"maximum":2147483647},"pod":{"type":"string","maxLength":253},"node":{"type":"string",
-"maxLength":253},"factor":{"type":"string","maxLength":32}}},"time":{"type":"string","format":"date-time"}}},
-{"type":"object","properties":{"step":{"$ref":31},"uri":{"type":"string","maxLength":1280},"time":{"type":"string",
-"format":"date-time"},"sizeBytes":{"$ref":31},"digest":{"type":"string","maxLength":128},"count":{"$ref":31}}},
-{"type":"object","properties":{"inPlace":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},
-"resizes":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},"byCause":{"type":"object",
-"maxProperties":16,"additionalProperties":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647}}}},
-{"type":"object","maxProperties":48,"additionalProperties":{"type":"integer","format":"int32","minimum":0,
-"maximum":2147483647}},{"type":"object","properties":{"rank":{"type":"integer","format":"int32","minimum":0,
-"maximum":2147483647},"pod":{"type":"string","maxLength":63},"podUid":{"type":"string","maxLength":64},"node":{
-"type":"string","maxLength":253},"exitCode":{"type":"integer","format":"int32","minimum":-2147483648,"maximum":2147483647},
-"signal":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},"cause":{"type":"string","maxLength":64},
-"message":{"type":"string","maxLength":1024},"logTail":{"type":"string","maxLength":2048},"attempt":{"$ref":31},
-"generation":{"$ref":31},"time":{"type":"string","format":"date-time"}}},{"type":"object","properties":{
-"attempt":{"$ref":31},"since":{"type":"string","format":"date-time"},"countedSeconds":{"$ref":31},"generation":{
-"$ref":31},"step":{"$ref":31},"productiveSeconds":{"$ref":31},"byCause":{"$ref":36}}},{"x-kubernetes-int-or-string":true,
-"maxLength":32,"pattern":"^(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?[0-9]{1,2}))?$"}]})json";
+"type":"string","maxLength":32},"epoch":{"$ref":31},"validation":{"type":"object","properties":{"step":{
+"$ref":31},"loss":{"type":"string","maxLength":32},"accuracy":{"type":"string","maxLength":32},"bestStep":{
+"$ref":31},"bestLoss":{"type":"string","maxLength":32}}},"straggler":{"type":"object","properties":{"rank":{
+"type":"integer","format":"int32","minimum":0,"maximum":2147483647},"pod":{"type":"string","maxLength":253},
+"node":{"type":"string","maxLength":253},"factor":{"type":"string","maxLength":32}}},"time":{"type":"string",
+"format":"date-time"}}},{"type":"object","properties":{"step":{"$ref":31},"uri":{"type":"string","maxLength":1280},
+"time":{"type":"string","format":"date-time"},"sizeBytes":{"$ref":31},"digest":{"type":"string","maxLength":128},
+"count":{"$ref":31}}},{"type":"object","properties":{"inPlace":{"type":"integer","format":"int32","minimum":0,
+"maximum":2147483647},"resizes":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},"byCause":{
+"type":"object","maxProperties":16,"additionalProperties":{"type":"integer","format":"int32","minimum":0,
+"maximum":2147483647}}}},{"type":"object","maxProperties":48,"additionalProperties":{"type":"integer","format":"int32",
+"minimum":0,"maximum":2147483647}},{"type":"object","properties":{"rank":{"type":"integer","format":"int32",
+"minimum":0,"maximum":2147483647},"pod":{"type":"string","maxLength":63},"podUid":{"type":"string","maxLength":64},
+"node":{"type":"string","maxLength":253},"exitCode":{"type":"integer","format":"int32","minimum":-2147483648,
+"maximum":2147483647},"signal":{"type":"integer","format":"int32","minimum":0,"maximum":2147483647},"cause":{
+"type":"string","maxLength":64},"message":{"type":"string","maxLength":1024},"logTail":{"type":"string",
+"maxLength":2048},"attempt":{"$ref":31},"generation":{"$ref":31},"time":{"type":"string","format":"date-time"}}},
+{"type":"object","properties":{"attempt":{"$ref":31},"since":{"type":"string","format":"date-time"},"countedSeconds":{
+"$ref":31},"generation":{"$ref":31},"step":{"$ref":31},"productiveSeconds":{"$ref":31},"byCause":{"$ref":36}}},
+{"x-kubernetes-int-or-string":true,"maxLength":32,"pattern":"^(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?[0-9]{1,2}))?$"}]})json";
 // clang-format on
 
 }  // namespace pawl::api

@@ -20,6 +20,17 @@ std::string text_of(double value, int digits) {
   return text.data();
 }
 
+std::optional<api::Validation> validation_of(const api::channel::Report& report) {
+  if (report.validation_step < 0) return std::nullopt;
+  api::Validation validation{.step = std::min(report.validation_step, kCountMax),
+                             .loss = text_of(report.validation_loss, 4),
+                             .accuracy = {},
+                             .best_step = std::clamp<std::int64_t>(report.best_step, 0, kCountMax),
+                             .best_loss = text_of(report.best_loss, 4)};
+  if (report.validation_accuracy >= 0) validation.accuracy = text_of(report.validation_accuracy, 4);
+  return validation;
+}
+
 bool is_same(const std::optional<api::Straggler>& one, const std::optional<api::Straggler>& other) {
   if (!one || !other) return one.has_value() == other.has_value();
   return one->rank == other->rank && one->pod == other->pod;
@@ -67,6 +78,7 @@ void ProgressView::add(const api::channel::Report& report, Now now,
   if (report.tokens_per_second > 0)
     progress.tokens_per_second = text_of(report.tokens_per_second, 0);
   progress.epoch = std::clamp<std::int64_t>(report.epoch, 0, kCountMax);
+  progress.validation = validation_of(report);
   if (slow) slow->factor = text_of(report.slow_factor, 1);
   judge(std::move(slow), now.steady);
   progress.straggler = told_;

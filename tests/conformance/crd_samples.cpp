@@ -50,7 +50,8 @@ constexpr char kTemplate[] = R"({
 
 json progress() {
   return parse_json(R"({"step": 1, "totalSteps": 10, "percent": 10, "etaSeconds": 9, "loss": "2.5",
-    "samplesPerSecond": "1.5", "tokensPerSecond": "9", "epoch": 0, "time": "2026-11-21T10:04:05Z"})");
+    "samplesPerSecond": "1.5", "tokensPerSecond": "9", "epoch": 0,
+    "validation": {"step": 1, "loss": "2.5", "accuracy": "0.5", "bestStep": 1, "bestLoss": "2.5"}, "time": "2026-11-21T10:04:05Z"})");
 }
 
 json checkpoint() {

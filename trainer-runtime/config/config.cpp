@@ -249,6 +249,18 @@ void read_schedule(Reader reader, ScheduleConfig& schedule) {
   reader.finish();
 }
 
+void read_guard(Reader reader, GuardConfig& guard) {
+  reader.one_of("on_bad_step", guard.on_bad_step, {"fail", "skip"});
+  reader.read("spike", guard.spike, 0, 1e6);
+  if (guard.on_bad_step == "skip") {
+    reader.read("skips_max", guard.skips_max, 1, 1'000'000);
+  } else {
+    reader.refuse("skips_max", "is for guard.on_bad_step skip alone");
+  }
+  reader.read("digest_every", guard.digest_every, 0, kCountMax);
+  reader.finish();
+}
+
 void read_rest(Reader& reader, TrainerConfig& config) {
   read_data(reader.child("data"), config.data);
   Reader batch = reader.child("batch");
@@ -258,6 +270,7 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   batch.finish();
   read_optimizer(reader.child("optimizer"), config.optimizer);
   read_schedule(reader.child("schedule"), config.schedule);
+  read_guard(reader.child("guard"), config.guard);
   reader.one_of("determinism", config.determinism, {"none", "exact"});
   reader.read("steps", config.steps, 1, kCountMax);
   reader.read("seed", config.seed);
@@ -324,6 +337,8 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
     return "optimizer.scaling_batch needs optimizer.scaling, linear or sqrt";
   if (optimizer.is_nesterov && optimizer.momentum == 0)
     return "optimizer.nesterov needs an optimizer.momentum above 0";
+  if (config.guard.spike > 0 && config.guard.spike < 1.5)
+    return "guard.spike must be 0, for none, or 1.5 or more: times the usual gradient norm";
   if (config.data.kind == "text" && config.model.vocabulary < 256) {
     return "model.vocabulary must be at least 256 for data.kind text, whose tokens are bytes";
   }

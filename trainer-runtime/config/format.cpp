@@ -68,6 +68,13 @@ json schedule_json(const ScheduleConfig& c) {
   return object;
 }
 
+json guard_json(const GuardConfig& c) {
+  json object = {
+      {"on_bad_step", c.on_bad_step}, {"spike", c.spike}, {"digest_every", c.digest_every}};
+  if (c.on_bad_step == "skip") object["skips_max"] = c.skips_max;
+  return object;
+}
+
 json config_json(const TrainerConfig& c) {
   json object = {
       {"model", model_json(c)},
@@ -76,6 +83,7 @@ json config_json(const TrainerConfig& c) {
        {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
       {"optimizer", optimizer_json(c.optimizer)},
       {"schedule", schedule_json(c.schedule)},
+      {"guard", guard_json(c.guard)},
       {"determinism", c.determinism},
       {"steps", c.steps},
       {"seed", c.seed},
@@ -98,6 +106,8 @@ std::string config_hash(const TrainerConfig& config) {
   object["data"].erase("paths");
   object["model"].erase("weights");
   object.erase("export");
+  // An older version did not know it; what was hashed without it keeps its hash.
+  if (object["guard"] == guard_json({})) object.erase("guard");
   return sha256_hex(object.dump());
 }
 

@@ -24,12 +24,40 @@ std::vector<std::string> all_arrays(std::vector<std::string> states) {
   return states;
 }
 
+void put_validated(nlohmann::json& object, const char* name,
+                   const std::optional<Validated>& validated) {
+  if (!validated) return;
+  nlohmann::json& part = object[name] = {{"step", validated->step}, {"loss", validated->loss}};
+  if (validated->accuracy) part["accuracy"] = *validated->accuracy;
+}
+
+std::optional<Validated> validated_at(const nlohmann::json& object, const char* name) {
+  const nlohmann::json& part = member_of(object, name);
+  const nlohmann::json &step = member_of(part, "step"), &loss = member_of(part, "loss"),
+                       &accuracy = member_of(part, "accuracy");
+  if (!step.is_number_integer() || !loss.is_number()) return std::nullopt;
+  Validated validated{step.get<std::int64_t>(), loss.get<double>()};
+  if (accuracy.is_number()) validated.accuracy = accuracy.get<double>();
+  return validated;
+}
+
+optim::GuardState guard_at(const nlohmann::json& object) {
+  const nlohmann::json& part = member_of(object, "guard");
+  const nlohmann::json& usual = member_of(part, "usual_norm");
+  const auto count = [&](const char* name) {
+    const nlohmann::json& value = member_of(part, name);
+    return value.is_number_integer() ? std::max<std::int64_t>(value.get<std::int64_t>(), 0) : 0;
+  };
+  if (!usual.is_number()) return {};
+  return {usual.get<double>(), count("steps"), count("in_row"), count("skipped")};
+}
+
 }  // namespace
 
 std::string encode_state(const TrainerState& state) {
   // An older pawl-train knows AdamW alone, from the run's first step on.
   const bool is_old = state.optimizer == "adamw" && state.optimizer_step == state.step;
-  const nlohmann::json object = {
+  nlohmann::json object = {
       {"format", is_old ? 1 : 2},
       {"step", state.step},
       {"cursor", state.cursor},
@@ -40,6 +68,13 @@ std::string encode_state(const TrainerState& state) {
       {"corpus_bytes", state.corpus_bytes},
       {"samples", state.samples},
       {"data_form", state.data_form}};
+  const optim::GuardState& guard = state.guard;
+  object["guard"] = {{"usual_norm", guard.usual_norm},
+                     {"steps", guard.steps},
+                     {"in_row", guard.in_row},
+                     {"skipped", guard.skipped}};
+  put_validated(object, "validated", state.validated);
+  put_validated(object, "best", state.best);
   return object.dump();
 }
 
@@ -75,7 +110,10 @@ Result<TrainerState> decode_state(const std::string& text) {
                       count("samples"),
                       text_at(optimizer, "kind"),
                       is_counted ? updates.get<std::int64_t>() : 0,
-                      text_at(object, "data_form")};
+                      text_at(object, "data_form"),
+                      validated_at(object, "validated"),
+                      validated_at(object, "best"),
+                      guard_at(object)};
 }
 
 Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,

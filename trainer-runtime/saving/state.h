@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,9 +14,18 @@
 #include "common/base/result.h"
 #include "common/checkpoint/reader.h"
 #include "common/checkpoint/safetensors.h"
+#include "trainer-runtime/optim/guard.h"
 #include "trainer-runtime/optim/optimizer.h"
 
 namespace pawl::saving {
+
+// What held-out data said of the model after `step`.
+struct Validated {
+  std::int64_t step = 0;
+  double loss = 0;                                // a target, in nats; finite
+  std::optional<double> accuracy = std::nullopt;  // of a classification
+  bool operator==(const Validated&) const = default;
+};
 
 // The trainer's part of the manifest.
 struct TrainerState {
@@ -29,6 +39,9 @@ struct TrainerState {
   std::int64_t optimizer_step = 0;  // since its states were zero
   // data_form: others would give features and tokens another meaning. "": an older one did not say.
   std::string data_form = {};
+  // The newest, and the one with the lowest loss of the run.
+  std::optional<Validated> validated = std::nullopt, best = std::nullopt;
+  optim::GuardState guard = {};
   bool operator==(const TrainerState&) const = default;
 };
 std::string encode_state(const TrainerState& state);

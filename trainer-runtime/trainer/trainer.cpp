@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <numbers>
 #include <utility>
 
+#include "common/base/hash.h"
+#include "trainer-runtime/optim/guard.h"
 #include "trainer-runtime/optim/schedule.h"
+#include "trainer-runtime/parallel/digests.h"
 
 namespace pawl::trainer {
 namespace {
@@ -22,13 +24,6 @@ constexpr std::size_t kDecisions = 7;
 // A new run saves early once: storage that cannot be written shows in seconds, not after the first
 // hour, and a loss in the first minutes does not begin at zero.
 constexpr std::int64_t kFirstSavedStep = 10;
-
-// Multiples of 2^-20 nats, whose sums are exact in any order up to 2^33 nats: the curve of losses
-// does not depend on the number of ranks by more than the gradients do.
-double rounded(double loss) {
-  constexpr double kUnits = 1 << 20;
-  return std::nearbyint(loss * kUnits) / kUnits;
-}
 
 double seconds_between(SteadyPoint from, SteadyPoint to) {
   return duration<double>(to - from).count();
@@ -63,13 +58,6 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
   features_.resize(numbers(shape_.features));
   if (parts.before.step == start.step) applied_ = parts.before;
   applied_.step = confirmed_.step = start.step;
-}
-
-template <typename... Values>
-void Trainer::print(const char* format, Values... values) const {
-  std::array<char, 300> line{};
-  std::snprintf(line.data(), line.size(), format, values...);
-  if (is_leader_) parts_.print(line.data());
 }
 
 Result<Outcome> Trainer::run() {
@@ -141,7 +129,7 @@ double Trainer::back_propagate(bool is_first, bool is_last) {
       parts_.arrays.parameters.span(), gradients_.span(),
       micro_batch(static_cast<std::size_t>(parts_.config.batch.micro)), scale, ready);
   if (!is_last) reducer_->end_micro_batch();
-  return rounded(loss);
+  return rounded_loss(loss);
 }
 
 // This rank's part of the step's micro-batches. Every token counts the same, so gradients and
@@ -187,7 +175,7 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
   times[static_cast<std::size_t>(parts_.ring.rank())] = micro_batch_seconds_;
   PAWL_TRY_VOID(parts_.ring.all_reduce(sums_));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
-  if (dealing_.count(times)) dealing_note_ = dealing_.sentence();
+  if (dealing_.count(times)) add_note(dealing_.sentence(), state_.step + 1);
   return Agreement{
       sums_[0] / targets_of_step(), sums_[1], sums_[2], sums_[3], sums_[4], sums_[5], sums_[6]};
 }
@@ -196,28 +184,42 @@ Status Trainer::apply(const Agreement& agreed) {
   parts_.pulse.enter(Phase::kOptimizer);
   const auto count = static_cast<models::Index>(gradients_.size());
   const double norm = std::sqrt(kernels::exact().squared_norm(count, gradients_.data()));
-  if (!std::isfinite(norm) || !std::isfinite(agreed.loss)) {
+  const optim::Judgement judgement =
+      optim::judge(parts_.config.guard, agreed.loss, norm, state_.guard);
+  if (judgement.verdict == optim::Verdict::kFail) {
     return fail(Code::kCorrupt,
-                "Diverged: step " + std::to_string(state_.step + 1) + " has loss " +
-                    std::to_string(agreed.loss) + " and gradient norm " + std::to_string(norm) +
+                "Diverged: step " + std::to_string(state_.step + 1) + " has " + judgement.why +
                     "; a lower optimizer.learning_rate or a longer warm-up may help");
   }
-  // What a micro-batch gives is divided by the targets of the whole step.
-  const double passes = static_cast<double>(parts_.config.batch.global / parts_.config.batch.micro);
-  if (agreed.micro_batches > 0)
-    noise_scale_.add(agreed.micro_squares / agreed.micro_batches * passes * passes, norm * norm);
   learning_rate_ = optim::learning_rate(parts_.config, state_.step, state_.cursor);
-  optimizer_->apply(
-      {learning_rate_, state_.optimizer_step, optim::clip_factor(parts_.config.optimizer, norm)},
-      gradients_.span(), parts_.arrays);
+  if (judgement.verdict == optim::Verdict::kGood) {
+    update(agreed, norm);
+  } else {
+    add_note(judgement.why, state_.step + 1);
+  }
   state_.step += 1;
-  state_.optimizer_step += 1;
   state_.cursor += static_cast<std::uint64_t>(parts_.config.batch.global);
   applied_.step = state_.step;
   applied_.total_steps = parts_.config.steps;
   applied_.loss = agreed.loss;
   applied_.epoch = static_cast<std::int64_t>(order_.epoch(state_.cursor));
   return {};
+}
+
+void Trainer::update(const Agreement& agreed, double norm) {
+  // What a micro-batch gives is divided by the targets of the whole step.
+  const double passes = static_cast<double>(parts_.config.batch.global / parts_.config.batch.micro);
+  if (agreed.micro_batches > 0)
+    noise_scale_.add(agreed.micro_squares / agreed.micro_batches * passes * passes, norm * norm);
+  optimizer_->apply(
+      {learning_rate_, state_.optimizer_step, optim::clip_factor(parts_.config.optimizer, norm)},
+      gradients_.span(), parts_.arrays);
+  state_.optimizer_step += 1;
+}
+
+void Trainer::add_note(const std::string& text, std::int64_t step) {
+  print("step %lld: %s", static_cast<long long>(step), text.c_str());
+  note_ += (note_.empty() ? "" : "; ") + text;
 }
 
 Status Trainer::publish(const Agreement& agreed) {
@@ -235,18 +237,17 @@ Status Trainer::publish(const Agreement& agreed) {
   const bool is_validated =
       parts_.config.validate_every > 0 && state_.step % parts_.config.validate_every == 0 &&
       state_.step < parts_.config.steps && parts_.dataset.held_out_samples() > 0;
-  std::string note = std::exchange(dealing_note_, "");
-  if (!note.empty()) print("step %lld: %s", static_cast<long long>(state_.step), note.c_str());
   if (is_validated) {
     PAWL_TRY(validation, validate());
-    const std::string text = sentence_of(validation);
-    note += (note.empty() ? "" : "; ") + text;
-    print("step %lld: %s", static_cast<long long>(state_.step), text.c_str());
+    note_validation(validation);
+    add_note(sentence_of(validation), state_.step);
   }
-  PAWL_TRY_VOID(report_confirmed(note));
+  PAWL_TRY_VOID(report_confirmed(std::exchange(note_, "")));
   print_progress();
   // Skipped, not queued, while a rank's storage is behind: the next step asks again.
-  if (agreed.checkpoints > 0 && agreed.busy == 0 && agreed.stops == 0) PAWL_TRY_VOID(save());
+  const bool is_saving = agreed.checkpoints > 0 && agreed.busy == 0 && agreed.stops == 0;
+  PAWL_TRY_VOID(compare_parameters(is_saving));
+  if (is_saving) PAWL_TRY_VOID(save());
   return {};
 }
 
@@ -256,7 +257,18 @@ Status Trainer::report_confirmed(const std::string& note) {
   const auto& straggler = dealing_.straggler();
   confirmed_.slow_rank = straggler ? straggler->rank : -1;
   confirmed_.slow_factor = straggler ? straggler->seconds / straggler->usual : 0;
+  add_validation(confirmed_);
   return parts_.session.report(confirmed_);
+}
+
+// Before a checkpoint, too, so that the attempt that follows begins with what was the same on all.
+Status Trainer::compare_parameters(bool is_saving) {
+  const std::int64_t every = parts_.config.guard.digest_every;
+  const bool is_due = every > 0 && (is_saving || state_.step % every == 0);
+  if (!is_due || parts_.ring.world_size() == 1) return {};
+  const auto bytes = std::as_bytes(std::as_const(parts_.arrays.parameters).span());
+  PAWL_TRY(digests, parts_.ring.all_gather(std::to_string(crc32c(bytes))));
+  return parallel::compare_digests(digests);
 }
 
 void Trainer::print_progress() {
@@ -316,77 +328,12 @@ Status Trainer::finish() {
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
   if (parts_.sink.is_saving() && parts_.sink.is_ready()) PAWL_TRY_VOID(save());
-  if (parts_.dataset.held_out_samples() > 0) {
-    PAWL_TRY(validation, validate());
-    if (is_leader_) {
-      std::string text = sentence_of(validation);
-      if (const auto bigram = parts_.dataset.bigram_bits()) {
-        std::array<char, 100> more{};
-        std::snprintf(more.data(), more.size(), ", bigram entropy %.3f bits/byte, %.1f%% below",
-                      *bigram, 100 * (1 - validation.loss / std::numbers::ln2 / *bigram));
-        text += more.data();
-      }
-      print("%s (loss %.4f nats; %llu of %llu held-out targets)", text.c_str(), validation.loss,
-            static_cast<unsigned long long>(validation.targets),
-            static_cast<unsigned long long>(parts_.dataset.held_out_samples() *
-                                            static_cast<std::uint64_t>(shape_.targets)));
-      PAWL_TRY_VOID(report_confirmed(text));
-    }
-  }
+  PAWL_TRY_VOID(validate_at_end());
   PAWL_TRY_VOID(parts_.sink.drain());
   if (parts_.sink.is_saving()) PAWL_TRY_VOID(save());
   PAWL_TRY_VOID(parts_.sink.drain());
   if (is_leader_) PAWL_TRY_VOID(parts_.deliver());
   return parts_.session.done(state_.step);
-}
-
-std::string Trainer::sentence_of(const Validation& validation) const {
-  std::array<char, 100> text{};
-  if (validation.accuracy) {
-    std::snprintf(text.data(), text.size(), "validation: loss %.4f, accuracy %.2f%%",
-                  validation.loss, 100 * *validation.accuracy);
-  } else if (parts_.dataset.has_bytes()) {
-    std::snprintf(text.data(), text.size(), "validation: %.3f bits/byte",
-                  validation.loss / std::numbers::ln2);
-  } else {
-    std::snprintf(text.data(), text.size(), "validation: loss %.4f, perplexity %.2f",
-                  validation.loss, std::exp(validation.loss));
-  }
-  return text.data();
-}
-
-// Samples at equal distances over those held out, dealt over the ranks.
-Result<Validation> Trainer::validate() {
-  const auto micro = static_cast<std::uint64_t>(parts_.config.batch.micro);
-  const data::ValidationPlan samples =
-      data::validation_of(parts_.config, parts_.dataset.held_out_samples());
-  const std::uint64_t wanted = samples.count;
-  const auto batches = static_cast<std::int64_t>((wanted + micro - 1) / micro);
-  const parallel::Share share =
-      parallel::share_of(batches, parts_.ring.rank(), parts_.ring.world_size());
-  std::array<double, 3> sums{};  // loss, correct, micro-batches in which these were not counted
-  for (auto batch = static_cast<std::uint64_t>(share.first);
-       batch < static_cast<std::uint64_t>(share.last); ++batch) {
-    if (parts_.session.is_parking()) return fail(Code::kUnavailable, "told to park");
-    parts_.pulse.enter(Phase::kData);
-    const std::uint64_t first = batch * micro, count = std::min(micro, wanted - first);
-    for (std::uint64_t i = 0; i < count; ++i)
-      PAWL_TRY_VOID(parts_.dataset.read_held_out(samples.sample(first + i), room_of(i)));
-    parts_.pulse.enter(Phase::kValidate);
-    const models::Score score =
-        parts_.model.score(parts_.arrays.parameters.span(), micro_batch(count));
-    sums[0] += rounded(score.loss);
-    sums[score.correct < 0 ? 2 : 1] += std::abs(static_cast<double>(score.correct));
-  }
-  parts_.pulse.enter(Phase::kReduce);
-  PAWL_TRY_VOID(parts_.ring.all_reduce(sums));
-  parts_.pulse.enter(Phase::kOther);
-  Validation validation{.targets = wanted * static_cast<std::uint64_t>(shape_.targets)};
-  if (validation.targets == 0) return validation;
-  const auto targets = static_cast<double>(validation.targets);
-  validation.loss = sums[0] / targets;
-  if (sums[2] == 0) validation.accuracy = sums[1] / targets;
-  return validation;
 }
 
 }  // namespace pawl::trainer

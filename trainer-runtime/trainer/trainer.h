@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,6 +56,10 @@ struct Validation {
   std::optional<double> accuracy = std::nullopt;  // share of them that were right
 };
 
+// Multiples of 2^-20 nats, whose sums are exact in any order up to 2^33 nats: the curve of losses
+// does not depend on the number of ranks by more than the gradients do.
+double rounded_loss(double loss);
+
 class Trainer {
  public:
   // `start` is what the arrays hold: a loaded checkpoint's state, or one of step 0.
@@ -78,7 +83,10 @@ class Trainer {
   double back_propagate(bool is_first, bool is_last);
   Result<Agreement> agree(double loss);
   Status apply(const Agreement& agreed);
+  void update(const Agreement& agreed, double norm);
   Status publish(const Agreement& agreed);
+  Status compare_parameters(bool is_saving);
+  void add_note(const std::string& text, std::int64_t step);
   Status save();
   Status barrier();
   Status save_and_leave();
@@ -88,6 +96,10 @@ class Trainer {
   data::SampleRoom room_of(std::size_t index);
   models::MicroBatch micro_batch(std::size_t samples) const;
   double targets_of_step() const;
+  // trainer_validation.cpp
+  Status validate_at_end();
+  void note_validation(const Validation& validation);
+  void add_validation(api::channel::Report& report) const;
   std::string sentence_of(const Validation& validation) const;
   Status report_confirmed(const std::string& note);
   void print_progress();
@@ -110,11 +122,18 @@ class Trainer {
   double micro_square_ = 0;         // squared norm of what its first one gave to the gradients
   optim::NoiseScale noise_scale_;
   std::vector<double> sums_;  // what agree() sums
-  std::string dealing_note_;  // not yet told
+  std::string note_;          // for the next report
   std::int64_t saved_step_;   // the newest that was sealed or came from storage; -1: none
   SteadyPoint next_checkpoint_, rate_mark_, printed_{};
   std::int64_t rate_step_;
   api::channel::Report applied_, confirmed_;  // of the last applied, the last confirmed step
 };
+
+template <typename... Values>
+void Trainer::print(const char* format, Values... values) const {
+  std::array<char, 300> line{};
+  std::snprintf(line.data(), line.size(), format, values...);
+  if (is_leader_) parts_.print(line.data());
+}
 
 }  // namespace pawl::trainer

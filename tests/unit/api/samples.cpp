@@ -18,6 +18,11 @@ Progress full_progress() {
           .samples_per_second = "120.5",
           .tokens_per_second = "15424",
           .epoch = 1,
+          .validation = Validation{.step = 100,
+                                   .loss = "2.4012",
+                                   .accuracy = "0.3125",
+                                   .best_step = 90,
+                                   .best_loss = "2.3999"},
           .straggler = Straggler{.rank = 2, .pod = "gpt-2-2-0", .node = "node-c", .factor = "1.9"},
           .time = time_at(30)};
 }

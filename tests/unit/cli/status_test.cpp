@@ -47,6 +47,21 @@ TEST_CASE("status: the table shows the ETA as people read it, jobs by namespace 
         "83%      2        0/4 workers ready\n");
 }
 
+TEST_CASE("status: the page tells what held-out data says", "[cli]") {
+  SnapshotFixture fixture;
+  fixture.job.status.progress = some_progress(fixture.now);
+  api::Validation& validation = fixture.job.status.progress->validation.emplace();
+  validation = {
+      .step = 300, .loss = "2.1", .accuracy = "0.52", .best_step = 300, .best_loss = "2.1"};
+  const auto has = [&](const std::string& text) {
+    return status_page(fixture.snapshot()).find(text + "\n") != std::string::npos;
+  };
+  CHECK(has("  validation    loss 2.1, accuracy 0.52 after step 300, the best of the run"));
+  validation = {.step = 400, .loss = "2.3", .best_step = 300, .best_loss = "2.1"};
+  CHECK(
+      has("  validation    loss 2.3 after step 400; the best of the run: loss 2.1 after step 300"));
+}
+
 TEST_CASE("status: the page tells the whole of one job", "[cli]") {
   SnapshotFixture fixture;
   const TimePoint now = fixture.now;

@@ -169,6 +169,37 @@ TEST_CASE("progress_view: who is slow is told after half a minute, and for as lo
   CHECK_FALSE(view.value()->straggler);
 }
 
+TEST_CASE("progress_view: what held-out data says stands beside the step", "[launcher]") {
+  FakeClock clock;
+  ProgressView view;
+  const auto add = [&](api::channel::Report report) {
+    report.total_steps = 100;
+    view.add(report, {clock.steady_now(), clock.now()});
+  };
+  add({.step = 1});
+  CHECK_FALSE(view.value()->validation);
+  api::channel::Report report{.step = 9};
+  report.validation_step = 8;
+  report.validation_loss = 1.25;
+  report.best_step = 4;
+  report.best_loss = 0.5;
+  add(report);
+  CHECK(view.value()->validation ==
+        api::Validation{.step = 8, .loss = "1.2500", .best_step = 4, .best_loss = "0.5000"});
+  report.validation_accuracy = 1.0 / 3;
+  report.validation_step = std::numeric_limits<std::int64_t>::max();
+  report.best_step = -1;
+  report.best_loss = -1e300;
+  add(report);
+  CHECK(view.value()->validation->accuracy == "0.3333");
+  CHECK(view.value()->validation->step == 9'007'199'254'740'991);
+  CHECK(view.value()->validation->best_step == 0);
+  CHECK(view.value()->validation->best_loss.size() <= 32);
+  report.validation_accuracy = 1e300;
+  add(report);
+  CHECK(view.value()->validation->accuracy.size() <= 32);
+}
+
 TEST_CASE("progress_view: whatever a process says, the record's limits hold",
           "[launcher][B15][B16][B17][B18][B19][B20]") {
   FakeClock clock;

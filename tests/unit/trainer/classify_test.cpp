@@ -75,6 +75,50 @@ TEST_CASE("trainer: an mlp learns from a table, with the same bits on any number
   }
 }
 
+TEST_CASE("trainer: reports and checkpoints have the newest result and the best of the run",
+          "[trainer]") {
+  const test::Folder folder;
+  TrainerConfig config = spiral_config(folder);
+  config.steps = 60;
+  config.validate_every = 10;
+  config.validate_batches = 1'000;
+  const std::string uri = "file://" + folder.path() + "/checkpoints";
+  const auto gang =
+      test::run_gang(config, {.world_size = 2, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
+                                test::order_at(rank, 44, {.is_checkpoint_wanted = true});
+                              }});
+  for (const Rank& rank : gang) REQUIRE(rank.outcome);
+  const auto& reports = gang[0].session.reports;
+  CHECK(reports[5].validation_step == -1);
+  std::int64_t newest = -1, best_step = 0;
+  double best = 1e9;
+  for (const auto& report : reports) {
+    if (report.validation_step > newest) {
+      newest = report.validation_step;
+      CHECK(newest % 10 == 0);
+      if (report.validation_loss < best) {
+        best = report.validation_loss;
+        best_step = newest;
+      }
+    }
+    if (newest < 0) continue;
+    CHECK(report.validation_step == newest);
+    CHECK(report.validation_accuracy >= 0);
+    CHECK(report.best_step == best_step);
+    CHECK(report.best_loss == best);
+  }
+  CHECK(newest == 60);
+  const auto resumed = test::run_gang(
+      config, {.world_size = 1, .checkpoint_uri = uri, .load_step = 45, .attempt = 2});
+  REQUIRE(resumed[0].outcome);
+  REQUIRE(resumed[0].start.validated);
+  CHECK(resumed[0].start.validated->step == 40);
+  REQUIRE(resumed[0].start.best);
+  const auto& first = resumed[0].session.reports.front();
+  CHECK(first.validation_step == 40);
+  CHECK(first.best_loss == resumed[0].start.best->loss);
+}
+
 TEST_CASE("trainer: where nothing is held out no score is told", "[trainer]") {
   const test::Folder folder;
   TrainerConfig config = spiral_config(folder);

@@ -60,6 +60,23 @@ TEST_CASE("config: what is wrong is named with its path and what to write instea
         "optimizer.learning_rate must be a number from 0.0 to 1000.0");
 }
 
+TEST_CASE("config: guards", "[trainer]") {
+  CHECK(complaint(R"({"data": {"paths": ["/t"]}, "guard": {"skips_max": 3}})") ==
+        "guard.skips_max is for guard.on_bad_step skip alone");
+  CHECK(complaint(R"({"data": {"paths": ["/t"]}, "guard": {"spike": 1.2}})") ==
+        "guard.spike must be 0, for none, or 1.5 or more: times the usual gradient norm");
+  CHECK(complaint(R"({"data": {"paths": ["/t"]}, "guard": {"on_bad_step": "rewind"}})") ==
+        "guard.on_bad_step is \"rewind\" but must be one of: fail, skip");
+  const auto config = parse_config(
+      R"({"data": {"paths": ["/t"]}, "guard": {"on_bad_step": "skip", "skips_max": 3, "spike": 8}})");
+  REQUIRE(config);
+  const auto again = parse_config(format_config(*config));
+  REQUIRE(again);
+  CHECK(again->guard.on_bad_step == "skip");
+  CHECK(again->guard.skips_max == 3);
+  CHECK(again->guard.spike == 8);
+}
+
 TEST_CASE("config: an optimizer and a schedule have the fields of their kind", "[trainer]") {
   const auto optimizer = [](const std::string& fields) {
     return complaint(R"({"data": {"paths": ["/t"]}, "optimizer": {)" + fields + "}}");

@@ -83,12 +83,25 @@ struct ScheduleConfig {
   double decay_fraction = 0.2;  // wsd: of the steps after the warm-up, to go down in
 };
 
+// Against steps that would spoil the model, and ranks that no longer agree.
+struct GuardConfig {
+  // What is done with a step whose loss or gradient is not finite, or is a spike. fail: the run
+  // ends. skip: its samples count, its gradient does not.
+  std::string on_bad_step = "fail";
+  // A gradient norm so many times the usual (optim/guard.h) is a spike, 1.5 to 10^6; 0: none is.
+  double spike = 0;
+  std::int64_t skips_max = 10;  // in a row; one more ends the run; 1 to 10^6
+  // Steps between comparisons of all ranks' parameters; 0: none.
+  std::int64_t digest_every = 1000;
+};
+
 struct TrainerConfig {
   ModelConfig model;
   DataConfig data;
   BatchConfig batch;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
+  GuardConfig guard;
   // none: gradients are summed in the order of the ranks. exact: no bit of any step depends on the
   // number of ranks, on who has which micro-batch, or on how often that has changed, among
   // processors with the same instructions; costs a little time and 8 bytes a parameter.
