@@ -3,11 +3,11 @@
 // by the trainer (writes), reader.h and the CLI. Pure.
 //
 // A file is: u64 little-endian length of the header · the header, JSON padded with spaces to 8
-// bytes · the data. A shard names each piece as its logical tensor. A whole tensor has its own
-// shape; a part of one is flat, and
-// __metadata__["pawl.pieces"] says where it belongs: {"<tensor>": {"offset": elements, "shape":
-// [logical shape]}}. So every shard opens in any safetensors reader, and a checkpoint of one shard
-// is an ordinary model file.
+// bytes · the data. A shard names each piece as its logical tensor, and further pieces of the same
+// one as "<tensor>#<offset>". A whole tensor has its own shape; a part of one is flat, and
+// __metadata__["pawl.pieces"] says where it belongs: {"<name of the piece>": {"offset": elements,
+// "shape": [logical shape], and of a further piece "tensor": "<tensor>"}}. So every shard opens in
+// any safetensors reader, and a checkpoint of one shard is an ordinary model file.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +68,8 @@ std::vector<Piece> plan_shard(std::span<const Tensor> tensors, int index, int co
 using Metadata = std::map<std::string, std::string>;
 
 // The file up to the data: length and header. The pieces' bytes follow in this order, without gaps.
-// Invalid for two pieces of one name, a piece outside its tensor, names that are not UTF-8, or a
-// header over 100 MB.
+// Invalid for pieces of one tensor that overlap or fall back, or disagree about it, for two of one
+// name, a piece outside its tensor, names that are not UTF-8, or a header over 100 MB.
 Result<std::string> build_header(std::span<const Piece> pieces, const Metadata& metadata = {});
 
 struct StoredPiece {

@@ -1,7 +1,9 @@
 // The JSON of safetensors headers; exceptions of the JSON library end here.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "common/base/json.h"
 #include "common/checkpoint/safetensors.h"
@@ -74,18 +76,22 @@ Status check_size(const Tensor& tensor) {
 }
 
 // `pieces` is the value of "pawl.pieces"; an entry there makes the flat tensor a part of a larger
-// one.
+// one, of another name perhaps.
 Status place_piece(Piece& piece, const Json& pieces) {
   const std::string quoted = "\"" + piece.tensor.name + "\"";
   const auto entry = pieces.find(piece.tensor.name);
   if (entry == pieces.end()) return {};
-  const bool is_shaped = entry->is_object() && entry->size() == 2 && entry->contains("offset") &&
-                         entry->contains("shape") && entry->at("offset").is_number_unsigned();
+  const bool has_tensor = entry->is_object() && entry->contains("tensor");
+  const bool is_shaped = entry->is_object() && entry->size() == (has_tensor ? 3 : 2) &&
+                         entry->contains("offset") && entry->contains("shape") &&
+                         entry->at("offset").is_number_unsigned() &&
+                         (!has_tensor || entry->at("tensor").is_string());
   if (!is_shaped) return corrupt("the place of the piece " + quoted + " is malformed");
   PAWL_TRY(shape, numbers_of(entry->at("shape"), "the logical shape of " + quoted));
   if (piece.tensor.shape.size() != 1) return corrupt("the piece " + quoted + " is not flat");
   piece.tensor.shape = std::move(shape);
   piece.offset = entry->at("offset").get<std::uint64_t>();
+  if (has_tensor) piece.tensor.name = entry->at("tensor").get<std::string>();
   PAWL_TRY_VOID(check_size(piece.tensor));
   const std::uint64_t elements = elements_of(piece.tensor);
   if (piece.offset > elements || piece.elements > elements - piece.offset) {
@@ -136,14 +142,24 @@ std::uint64_t stored_bytes(const StoredPiece& stored) {
   return stored.piece.elements * dtype_bytes(stored.piece.tensor.dtype);
 }
 
-Status check_pieces(std::span<const Piece> pieces) {
-  std::set<std::string> names;
+// The names of the pieces in the file.
+Result<std::vector<std::string>> check_pieces(std::span<const Piece> pieces) {
+  std::vector<std::string> keys;
+  std::set<std::string> known;
+  std::map<std::string, const Piece*> before;  // of the same tensor
   for (const auto& piece : pieces) {
     const std::string quoted = "tensor \"" + piece.tensor.name + "\"";
     if (piece.tensor.name == kMetadataName)
       return fail(Code::kInvalid, quoted + ": the name is reserved");
-    if (!names.insert(piece.tensor.name).second)
+    const auto [last, is_first] = before.try_emplace(piece.tensor.name, &piece);
+    const Piece& previous = *std::exchange(last->second, &piece);
+    if (!is_first && (previous.tensor != piece.tensor ||
+                      piece.offset < previous.offset + previous.elements || piece.elements == 0)) {
       return fail(Code::kInvalid, quoted + " is there twice");
+    }
+    keys.push_back(piece.tensor.name + (is_first ? "" : "#" + std::to_string(piece.offset)));
+    if (!known.insert(keys.back()).second)
+      return fail(Code::kInvalid, "tensor \"" + keys.back() + "\" is there twice");
     if (const Status size = check_size(piece.tensor); !size) {
       return fail(Code::kInvalid, size.error().message);
     }
@@ -152,29 +168,31 @@ Status check_pieces(std::span<const Piece> pieces) {
       return fail(Code::kInvalid, quoted + ": the piece is outside the tensor");
     }
   }
-  return {};
+  return keys;
 }
 
 }  // namespace
 
 Result<std::string> build_header(std::span<const Piece> pieces, const Metadata& metadata) {
-  PAWL_TRY_VOID(check_pieces(pieces));
+  PAWL_TRY(keys, check_pieces(pieces));
   if (metadata.contains(kPiecesKey))
     return fail(Code::kInvalid, "the metadata key pawl.pieces is reserved");
   Json tensors = Json::object(), places = Json::object();
   std::uint64_t begin = 0;
   std::string text;
   try {
-    for (const auto& piece : pieces) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const Piece& piece = pieces[i];
       const bool is_whole = piece.elements == elements_of(piece.tensor);
       const std::vector<std::uint64_t> flat = {piece.elements};
       const std::uint64_t end = begin + piece.elements * dtype_bytes(piece.tensor.dtype);
-      tensors[piece.tensor.name] = Json{{"dtype", dtype_name(piece.tensor.dtype)},
-                                        {"shape", is_whole ? piece.tensor.shape : flat},
-                                        {"data_offsets", {begin, end}}};
+      tensors[keys[i]] = Json{{"dtype", dtype_name(piece.tensor.dtype)},
+                              {"shape", is_whole ? piece.tensor.shape : flat},
+                              {"data_offsets", {begin, end}}};
       begin = end;
       if (is_whole) continue;
-      places[piece.tensor.name] = Json{{"offset", piece.offset}, {"shape", piece.tensor.shape}};
+      places[keys[i]] = Json{{"offset", piece.offset}, {"shape", piece.tensor.shape}};
+      if (keys[i] != piece.tensor.name) places[keys[i]]["tensor"] = piece.tensor.name;
     }
     Json header = Json::object();
     if (!metadata.empty()) header[kMetadataName] = metadata;

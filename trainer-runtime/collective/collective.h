@@ -22,6 +22,25 @@ struct Ticket {
   std::uint64_t sequence = 0;
 };
 
+// Elements [first, last) of an array that is summed.
+struct Chunk {
+  std::size_t first = 0, last = 0;
+};
+// Chunks begin at multiples of this: a block of the gradient's norm (kernels::kNormBlock) then has
+// one owner, so that the norm does not depend on who has which chunk.
+inline constexpr std::size_t kChunkUnit = 4096;
+// The part of an array of gradients that is summed up on a rank. The chunks of all ranks cover the
+// array once, in the order of the ranks; those of an array of fewer units than ranks may be empty.
+constexpr Chunk chunk_of(std::size_t count, int rank, int world_size) {
+  const std::size_t units = (count + kChunkUnit - 1) / kChunkUnit;
+  const auto cut = [&](int at) {
+    const std::size_t unit =
+        units * static_cast<std::size_t>(at) / static_cast<std::size_t>(world_size);
+    return unit * kChunkUnit < count ? unit * kChunkUnit : count;
+  };
+  return {cut(rank), cut(rank + 1)};
+}
+
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -32,6 +51,12 @@ class Collective {
   virtual Ticket start_all_reduce(std::span<float> values, int bucket) = 0;
   // Sums of integers, modulo 2^64, do not depend on the number of ranks either.
   virtual Ticket start_all_reduce(std::span<std::int64_t> values, int bucket) = 0;
+  // The two halves of an all-reduce, whose sums have its bits. After the first, a rank's own chunk
+  // (chunk_of) is summed and what the others are is undefined; the second gives each rank's chunk
+  // to all.
+  virtual Ticket start_reduce_scatter(std::span<float> values, int bucket) = 0;
+  virtual Ticket start_reduce_scatter(std::span<std::int64_t> values, int bucket) = 0;
+  virtual Ticket start_all_gather(std::span<float> values, int bucket) = 0;
   // Returns when this and everything before it is done.
   virtual Status wait(Ticket ticket) = 0;
   virtual Status all_reduce(std::span<double> values) = 0;

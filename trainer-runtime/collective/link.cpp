@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
@@ -22,8 +23,15 @@ constexpr std::size_t kPiece = std::size_t{256} << 10;
 constexpr int kTurnMs = 50;
 
 std::string describe(const Frame& frame) {
-  const char* const names[] = {"sum of floats", "sum of doubles", "broadcast", "sum of integers"};
-  const auto index = std::min<std::size_t>(static_cast<std::size_t>(frame.operation), 3);
+  const char* const names[] = {"sum of floats",
+                               "sum of doubles",
+                               "broadcast",
+                               "sum of integers",
+                               "scattered sum of floats",
+                               "scattered sum of integers",
+                               "gathering of floats",
+                               "unknown"};
+  const auto index = std::min(static_cast<std::size_t>(frame.operation), std::size(names) - 1);
   return "operation " + std::to_string(frame.sequence) + " (" + names[index] + ", bucket " +
          std::to_string(frame.bucket) + ", " + std::to_string(frame.total) + " bytes)";
 }

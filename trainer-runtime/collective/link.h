@@ -17,7 +17,15 @@
 
 namespace pawl::collective {
 
-enum class Operation : std::uint32_t { kSumFloat, kSumDouble, kBroadcast, kSumInteger };
+enum class Operation : std::uint32_t {
+  kSumFloat,
+  kSumDouble,
+  kBroadcast,
+  kSumInteger,
+  kScatterFloat,
+  kScatterInteger,
+  kGatherFloat
+};
 
 struct Frame {
   std::uint32_t magic = 0x314c5750, rank = 0;

@@ -20,9 +20,18 @@ struct Work {
   int root = 0;  // of a broadcast
 };
 
-Arrival arrival_of(Operation sum) {
-  if (sum == Operation::kSumInteger) return Arrival::kAddInteger;
-  return sum == Operation::kSumFloat ? Arrival::kAddFloat : Arrival::kAddDouble;
+Arrival arrival_of(Operation operation) {
+  switch (operation) {
+    case Operation::kSumInteger:
+    case Operation::kScatterInteger:
+      return Arrival::kAddInteger;
+    case Operation::kSumFloat:
+    case Operation::kScatterFloat:
+    case Operation::kGatherFloat:
+      return Arrival::kAddFloat;
+    default:
+      return Arrival::kAddDouble;
+  }
 }
 
 class Ring final : public Collective {
@@ -54,6 +63,15 @@ class Ring final : public Collective {
   }
   Ticket start_all_reduce(std::span<std::int64_t> values, int bucket) override {
     return start(Operation::kSumInteger, std::as_writable_bytes(values), bucket);
+  }
+  Ticket start_reduce_scatter(std::span<float> values, int bucket) override {
+    return start(Operation::kScatterFloat, std::as_writable_bytes(values), bucket);
+  }
+  Ticket start_reduce_scatter(std::span<std::int64_t> values, int bucket) override {
+    return start(Operation::kScatterInteger, std::as_writable_bytes(values), bucket);
+  }
+  Ticket start_all_gather(std::span<float> values, int bucket) override {
+    return start(Operation::kGatherFloat, std::as_writable_bytes(values), bucket);
   }
   Status all_reduce(std::span<double> values) override {
     return wait(start(Operation::kSumDouble, std::as_writable_bytes(values), 0));
@@ -114,24 +132,38 @@ class Ring final : public Collective {
     }
   }
 
-  std::span<std::byte> chunk(const Work& work, int index, std::size_t element) const {
-    const std::size_t count = work.bytes.size() / element,
+  // Doubles are a few numbers that everybody waits for: cut evenly.
+  std::span<std::byte> chunk(const Work& work, int index) const {
+    const Arrival arrival = arrival_of(work.frame.operation);
+    const std::size_t element = element_bytes(arrival), count = work.bytes.size() / element,
                       n = static_cast<std::size_t>(world_size_);
-    const auto c = static_cast<std::size_t>((index % world_size_ + world_size_) % world_size_);
-    const std::size_t first = count * c / n, last = count * (c + 1) / n;
-    return work.bytes.subspan(first * element, (last - first) * element);
+    const int rank = (index % world_size_ + world_size_) % world_size_;
+    const auto c = static_cast<std::size_t>(rank);
+    const Chunk part = arrival == Arrival::kAddDouble ? Chunk{count * c / n, count * (c + 1) / n}
+                                                      : chunk_of(count, rank, world_size_);
+    return work.bytes.subspan(part.first * element, (part.last - part.first) * element);
   }
 
   Status reduce(const Work& work) {
-    const Arrival arrival = arrival_of(work.frame.operation);
-    const std::size_t element = element_bytes(arrival);
+    const Operation operation = work.frame.operation;
+    if (operation != Operation::kGatherFloat) PAWL_TRY_VOID(scatter(work));
+    const bool is_scattered =
+        operation == Operation::kScatterFloat || operation == Operation::kScatterInteger;
+    return is_scattered ? Status{} : gather(work);
+  }
+
+  Status scatter(const Work& work) {
     for (int step = 0; step + 1 < world_size_; ++step) {
-      const Incoming incoming{chunk(work, rank_ - step - 2, element), arrival};
-      PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step - 1, element), incoming));
+      const Incoming incoming{chunk(work, rank_ - step - 2), arrival_of(work.frame.operation)};
+      PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step - 1), incoming));
     }
+    return {};
+  }
+
+  Status gather(const Work& work) {
     for (int step = 0; step + 1 < world_size_; ++step) {
-      const Incoming incoming{chunk(work, rank_ - step - 1, element), Arrival::kStore};
-      PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step, element), incoming));
+      const Incoming incoming{chunk(work, rank_ - step - 1), Arrival::kStore};
+      PAWL_TRY_VOID(link_.exchange(work.frame, chunk(work, rank_ - step), incoming));
     }
     return {};
   }

@@ -268,6 +268,9 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   batch.read("micro", config.batch.micro, 1, 1'000'000);
   batch.one_of("dealing", config.batch.dealing, {"measured", "even"});
   batch.finish();
+  Reader parallel = reader.child("parallel");
+  parallel.one_of("zero", config.parallel.zero, {0, 1});
+  parallel.finish();
   read_optimizer(reader.child("optimizer"), config.optimizer);
   read_schedule(reader.child("schedule"), config.schedule);
   read_guard(reader.child("guard"), config.guard);
@@ -337,6 +340,10 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
     return "optimizer.scaling_batch needs optimizer.scaling, linear or sqrt";
   if (optimizer.is_nesterov && optimizer.momentum == 0)
     return "optimizer.nesterov needs an optimizer.momentum above 0";
+  if (config.is_sharded() && optimizer.kind != "adamw" && optimizer.kind != "sgd") {
+    return "parallel.zero 1 is for optimizer.kind adamw and sgd: " + optimizer.kind +
+           " needs the norm of whole tensors";
+  }
   if (config.guard.spike > 0 && config.guard.spike < 1.5)
     return "guard.spike must be 0, for none, or 1.5 or more: times the usual gradient norm";
   if (config.data.kind == "text" && config.model.vocabulary < 256) {

@@ -81,6 +81,7 @@ json config_json(const TrainerConfig& c) {
       {"data", data_json(c.data)},
       {"batch",
        {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
+      {"parallel", {{"zero", c.parallel.zero}}},
       {"optimizer", optimizer_json(c.optimizer)},
       {"schedule", schedule_json(c.schedule)},
       {"guard", guard_json(c.guard)},
@@ -106,8 +107,9 @@ std::string config_hash(const TrainerConfig& config) {
   object["data"].erase("paths");
   object["model"].erase("weights");
   object.erase("export");
-  // An older version did not know it; what was hashed without it keeps its hash.
+  // An older version did not know these; what was hashed without them keeps its hash.
   if (object["guard"] == guard_json({})) object.erase("guard");
+  if (!config.is_sharded()) object.erase("parallel");
   return sha256_hex(object.dump());
 }
 

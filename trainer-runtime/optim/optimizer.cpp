@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -16,6 +17,7 @@ constexpr double kTrustMax = 10;  // of LAMB's factor; the paper leaves the limi
 struct Range {
   Index offset, elements;
   bool is_decayed;
+  Index states = 0;  // where theirs begin
 };
 
 // One for each tensor; `is_merged`: neighbours with the same decay are one.
@@ -32,6 +34,16 @@ std::vector<Range> ranges_of(const std::vector<models::Tensor>& tensors, bool is
   return ranges;
 }
 
+// What is owned of them.
+std::vector<Range> owned_of(const std::vector<Range>& ranges, const Ownership& owned) {
+  std::vector<Range> parts;
+  for (const Range& range : ranges) {
+    for (const Owned& part : owned.within(range.offset, range.offset + range.elements))
+      parts.push_back({part.first, part.count(), range.is_decayed, part.at});
+  }
+  return parts;
+}
+
 // The part of each array that is in the range.
 struct Slice {
   Slice(const Range& range, std::span<const float> gradients, TrainingArrays& arrays)
@@ -39,7 +51,7 @@ struct Slice {
         gradient(gradients.data() + range.offset),
         parameter(arrays.parameters.data() + range.offset) {
     for (std::size_t i = 0; i < arrays.states.size(); ++i)
-      states[i] = arrays.states[i].data() + range.offset;
+      states[i] = arrays.states[i].data() + range.states;
   }
   Index count;
   const float* gradient;
@@ -142,12 +154,19 @@ class Lamb final : public OfRanges {
 }  // namespace
 
 TrainingArrays::TrainingArrays(Index count, std::size_t state_count)
-    : parameters(static_cast<std::size_t>(count)) {
+    : parameters(static_cast<std::size_t>(count)), owned(count) {
   for (std::size_t i = 0; i < state_count; ++i) states.emplace_back(parameters.size());
 }
 
 TrainingArrays::TrainingArrays(const TrainerConfig& config, Index count)
     : TrainingArrays(count, state_names(config.optimizer).size()) {}
+
+TrainingArrays::TrainingArrays(const TrainerConfig& config, Index count, Ownership of_rank)
+    : parameters(static_cast<std::size_t>(count)), owned(std::move(of_rank)) {
+  const std::size_t state_count = state_names(config.optimizer).size();
+  for (std::size_t i = 0; i < state_count; ++i)
+    states.emplace_back(static_cast<std::size_t>(owned.count()));
+}
 
 std::vector<std::span<float>> TrainingArrays::spans() {
   std::vector<std::span<float>> all{parameters.span()};
@@ -172,13 +191,19 @@ double clip_factor(const OptimizerConfig& config, double norm) {
   return config.clip_norm > 0 && norm > config.clip_norm ? config.clip_norm / norm : 1;
 }
 
+bool can_shard(const OptimizerConfig& config) {
+  return config.kind == "adamw" || config.kind == "sgd";
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
-                                          const std::vector<models::Tensor>& tensors) {
-  if (config.kind == "adamw") return std::make_unique<AdamW>(config, ranges_of(tensors, true));
-  if (config.kind == "sgd") return std::make_unique<Sgd>(config, ranges_of(tensors, true));
-  if (config.kind == "lars") return std::make_unique<Lars>(config, ranges_of(tensors, false));
+                                          const std::vector<models::Tensor>& tensors,
+                                          const Ownership& owned) {
+  auto ranges = owned_of(ranges_of(tensors, can_shard(config)), owned);
+  if (config.kind == "adamw") return std::make_unique<AdamW>(config, std::move(ranges));
+  if (config.kind == "sgd") return std::make_unique<Sgd>(config, std::move(ranges));
+  if (config.kind == "lars") return std::make_unique<Lars>(config, std::move(ranges));
   PAWL_CHECK(config.kind == "lamb", "no such optimizer");
-  return std::make_unique<Lamb>(config, ranges_of(tensors, false));
+  return std::make_unique<Lamb>(config, std::move(ranges));
 }
 
 }  // namespace pawl::optim

@@ -10,6 +10,7 @@
 #include "trainer-runtime/device/arena.h"
 #include "trainer-runtime/include/pawl/config.h"
 #include "trainer-runtime/models/model.h"
+#include "trainer-runtime/optim/ownership.h"
 
 namespace pawl::optim {
 
@@ -17,8 +18,11 @@ namespace pawl::optim {
 struct TrainingArrays {
   TrainingArrays(models::Index count, std::size_t state_count);
   TrainingArrays(const TrainerConfig& config, models::Index count);
-  device::Buffer<float> parameters;
-  std::vector<device::Buffer<float>> states;  // of the optimizer, as state_names; zero at first
+  TrainingArrays(const TrainerConfig& config, models::Index count, Ownership owned);
+  device::Buffer<float> parameters;  // all of them
+  Ownership owned;
+  // Of the optimizer, as state_names, of what is owned; zero at first.
+  std::vector<device::Buffer<float>> states;
   // Parameters, then states.
   std::vector<std::span<float>> spans();
   std::vector<std::span<const float>> spans() const;
@@ -39,6 +43,7 @@ struct Update {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  // Changes what `arrays` owns, and needs the gradients of that alone.
   virtual void apply(const Update& update, std::span<const float> gradients,
                      TrainingArrays& arrays) const = 0;
 };
@@ -49,6 +54,9 @@ class Optimizer {
 // 2020. The last two scale the learning rate of each matrix by its norm; tensors that are not
 // decayed (biases, gains) have it as it is.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
-                                          const std::vector<models::Tensor>& tensors);
+                                          const std::vector<models::Tensor>& tensors,
+                                          const Ownership& owned);
+// Whether the kind can update a part of a tensor without knowing the rest.
+bool can_shard(const OptimizerConfig& config);
 
 }  // namespace pawl::optim

@@ -10,11 +10,17 @@
 namespace pawl::parallel {
 namespace {
 
+template <typename T>
+std::span<T> part_of(std::span<T> all, const Bucket& bucket) {
+  return all.subspan(static_cast<std::size_t>(bucket.first),
+                     static_cast<std::size_t>(bucket.last - bucket.first));
+}
+
 class ExactReducer final : public GradientReducer {
  public:
   ExactReducer(collective::Collective& ring, std::span<float> gradients, std::int64_t micro_batches,
-               models::Index bucket_elements)
-      : GradientReducer(ring, gradients, bucket_elements),
+               ReducerOptions options)
+      : GradientReducer(ring, gradients, options),
         sums_(gradients.size()),
         limit_(static_cast<double>(std::numeric_limits<std::int64_t>::max()) / 2 /
                static_cast<double>(std::max<std::int64_t>(micro_batches, 1))) {}
@@ -32,11 +38,11 @@ class ExactReducer final : public GradientReducer {
   }
 
  private:
-  collective::Ticket start(models::Index begin, models::Index end, int bucket) override {
-    take(begin, end);
-    const auto count = static_cast<std::size_t>(end - begin);
-    return ring_.start_all_reduce(sums_.span().subspan(static_cast<std::size_t>(begin), count),
-                                  bucket);
+  collective::Ticket start(const Bucket& bucket, int index) override {
+    take(bucket.first, bucket.last);
+    const auto part = part_of(sums_.span(), bucket);
+    return is_sharded_ ? ring_.start_reduce_scatter(part, index)
+                       : ring_.start_all_reduce(part, index);
   }
 
   // Moves what one micro-batch has given to the sums.
@@ -60,26 +66,23 @@ class ExactReducer final : public GradientReducer {
 }  // namespace
 
 GradientReducer::GradientReducer(collective::Collective& ring, std::span<float> gradients,
-                                 models::Index bucket_elements)
+                                 ReducerOptions options)
     : ring_(ring),
       gradients_(gradients),
-      bucket_elements_(bucket_elements),
-      started_from_(static_cast<models::Index>(gradients.size())) {
-  tickets_.reserve(gradients.size() / static_cast<std::size_t>(bucket_elements) + 1);
+      is_sharded_(options.is_sharded),
+      buckets_(buckets_of(static_cast<models::Index>(gradients.size()), options.bucket_elements)) {
+  tickets_.reserve(buckets_.size());
 }
 
 void GradientReducer::ready(models::Index first) {
-  while (started_from_ > first) {
-    const models::Index begin = std::max<models::Index>(0, started_from_ - bucket_elements_);
-    if (begin < first) return;  // a part of this bucket is still computed
-    tickets_.push_back(start(begin, started_from_, static_cast<int>(tickets_.size())));
-    started_from_ = begin;
-  }
+  while (tickets_.size() < buckets_.size() && buckets_[tickets_.size()].first >= first)
+    tickets_.push_back(start(buckets_[tickets_.size()], static_cast<int>(tickets_.size())));
 }
 
-collective::Ticket GradientReducer::start(models::Index begin, models::Index end, int bucket) {
-  const auto count = static_cast<std::size_t>(end - begin);
-  return ring_.start_all_reduce(gradients_.subspan(static_cast<std::size_t>(begin), count), bucket);
+collective::Ticket GradientReducer::start(const Bucket& bucket, int index) {
+  const auto part = part_of(gradients_, bucket);
+  return is_sharded_ ? ring_.start_reduce_scatter(part, index)
+                     : ring_.start_all_reduce(part, index);
 }
 
 Status GradientReducer::finish() {
@@ -90,15 +93,14 @@ Status GradientReducer::finish() {
     if (!status) break;
   }
   tickets_.clear();
-  started_from_ = static_cast<models::Index>(gradients_.size());
   return status;
 }
 
 std::unique_ptr<GradientReducer> make_exact_reducer(collective::Collective& ring,
                                                     std::span<float> gradients,
                                                     std::int64_t micro_batches,
-                                                    models::Index bucket_elements) {
-  return std::make_unique<ExactReducer>(ring, gradients, micro_batches, bucket_elements);
+                                                    ReducerOptions options) {
+  return std::make_unique<ExactReducer>(ring, gradients, micro_batches, options);
 }
 
 }  // namespace pawl::parallel

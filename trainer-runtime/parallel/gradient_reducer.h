@@ -1,5 +1,4 @@
-// Sums the gradients of all ranks while backward still computes: the flat array is cut into buckets
-// from its end to its start, the order in which gradients become final, and a bucket goes to the
+// Sums the gradients of all ranks while backward still computes: a bucket (sharding.h) goes to the
 // network as soon as it is final. One thread.
 #pragma once
 
@@ -10,36 +9,41 @@
 
 #include "trainer-runtime/collective/collective.h"
 #include "trainer-runtime/models/model.h"
+#include "trainer-runtime/parallel/sharding.h"
 
 namespace pawl::parallel {
 
-// 1 MB: a ring's chunks then stay in the cache.
-inline constexpr models::Index kBucketElements = models::Index{1} << 18;
+struct ReducerOptions {
+  models::Index bucket_elements = kBucketElements;
+  // Each rank gets the sums of its own chunks alone; of the others nothing is to be expected.
+  bool is_sharded = false;
+};
 
 class GradientReducer {
  public:
   GradientReducer(collective::Collective& ring, std::span<float> gradients,
-                  models::Index bucket_elements = kBucketElements);
+                  ReducerOptions options = {});
   virtual ~GradientReducer() = default;
 
   // A micro-batch of this rank is done, and not its last: `gradients` are what it has added.
   virtual void end_micro_batch() {}
+  const std::vector<Bucket>& buckets() const { return buckets_; }
   // Gradients at and behind `first` are final on this rank.
   void ready(models::Index first);
-  // Returns when all buckets are sums over all ranks. Then the next step may begin, with gradients
-  // set to zero. Corrupt: a gradient of this rank cannot be summed.
+  // Returns when all buckets, or chunks, are sums over all ranks. Then the next step may begin,
+  // with gradients set to zero. Corrupt: a gradient of this rank cannot be summed.
   virtual Status finish();
 
  protected:
-  virtual collective::Ticket start(models::Index begin, models::Index end, int bucket);
+  virtual collective::Ticket start(const Bucket& bucket, int index);
 
   collective::Collective& ring_;
   std::span<float> gradients_;
+  const bool is_sharded_;
 
  private:
-  models::Index bucket_elements_;
-  models::Index started_from_;  // everything at and behind it is on its way
-  std::vector<collective::Ticket> tickets_;
+  std::vector<Bucket> buckets_;
+  std::vector<collective::Ticket> tickets_;  // of the first buckets
 };
 
 // Sums that do not depend on how the micro-batches are dealt, bit by bit: the gradients of each
@@ -47,9 +51,10 @@ class GradientReducer {
 // order (determinism: exact; cf. Collange et al., "Numerical reproducibility for the parallel
 // reduction on multi- and many-core architectures", 2015). Costs 8 bytes more a parameter, and
 // twice the bytes on the wire. `micro_batches`: of a step, on all ranks.
-std::unique_ptr<GradientReducer> make_exact_reducer(
-    collective::Collective& ring, std::span<float> gradients, std::int64_t micro_batches,
-    models::Index bucket_elements = kBucketElements);
+std::unique_ptr<GradientReducer> make_exact_reducer(collective::Collective& ring,
+                                                    std::span<float> gradients,
+                                                    std::int64_t micro_batches,
+                                                    ReducerOptions options = {});
 
 // 3.6e-15. The gradient of a step is below 2^14, or it is not trained on.
 inline constexpr double kFixedUnit = 1.0 / static_cast<double>(std::int64_t{1} << 48);

@@ -123,9 +123,7 @@ Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::
     for (const models::Tensor& tensor : tensors) all.push_back(stored_tensor(tensor, array));
   }
   const std::vector<checkpoint::Piece> pieces = checkpoint::plan_shard(all, rank, world_size);
-  auto header = checkpoint::build_header(pieces, {{"format", "pt"}});
-  PAWL_CHECK(header.has_value(), "a shard's plan makes no header");
-  header_ = *std::move(header);
+  begin(pieces);
   // The pieces come in the order of `all`.
   std::size_t next = 0;
   for (const checkpoint::Piece& piece : pieces) {
@@ -135,8 +133,33 @@ Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::
         {next / tensors.size(),
          static_cast<std::size_t>(tensor.offset) + static_cast<std::size_t>(piece.offset),
          static_cast<std::size_t>(piece.elements)});
-    data_bytes_ += parts_.back().elements * sizeof(float);
   }
+}
+
+Shard::Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
+             const optim::Ownership& owned) {
+  std::vector<checkpoint::Piece> pieces;
+  const std::vector<std::string> arrays = all_arrays(states);
+  for (std::size_t array = 0; array < arrays.size(); ++array) {
+    for (const models::Tensor& tensor : tensors) {
+      for (const optim::Owned& part :
+           owned.within(tensor.offset, tensor.offset + tensor.elements)) {
+        pieces.push_back({stored_tensor(tensor, arrays[array]),
+                          static_cast<std::uint64_t>(part.first - tensor.offset),
+                          static_cast<std::uint64_t>(part.count())});
+        parts_.push_back({array, static_cast<std::size_t>(array == 0 ? part.first : part.at),
+                          static_cast<std::size_t>(part.count())});
+      }
+    }
+  }
+  begin(pieces);
+}
+
+void Shard::begin(const std::vector<checkpoint::Piece>& pieces) {
+  auto header = checkpoint::build_header(pieces, {{"format", "pt"}});
+  PAWL_CHECK(header.has_value(), "a shard's plan makes no header");
+  header_ = *std::move(header);
+  for (const checkpoint::Piece& piece : pieces) data_bytes_ += piece.elements * sizeof(float);
 }
 
 void Shard::fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const {
@@ -171,9 +194,17 @@ Result<bool> load_arrays(const checkpoint::Reader& reader,
         return fail(Code::kInvalid, "the checkpoint is of another model: it has no tensor \"" +
                                         wanted.name + "\" of this shape");
       }
-      const auto into = targets[array].subspan(static_cast<std::size_t>(tensor.offset),
-                                               static_cast<std::size_t>(tensor.elements));
-      PAWL_TRY_VOID(reader.read(wanted.name, 0, std::as_writable_bytes(into)));
+      const models::Index end = tensor.offset + tensor.elements;
+      const std::vector<optim::Owned> parts =
+          array == 0 ? std::vector{optim::Owned{tensor.offset, end, tensor.offset}}
+                     : arrays.owned.within(tensor.offset, end);
+      for (const optim::Owned& part : parts) {
+        const auto into = targets[array].subspan(static_cast<std::size_t>(part.at),
+                                                 static_cast<std::size_t>(part.count()));
+        PAWL_TRY_VOID(reader.read(wanted.name,
+                                  static_cast<std::uint64_t>(part.first - tensor.offset),
+                                  std::as_writable_bytes(into)));
+      }
     }
   }
   if (!has_states) {

@@ -47,28 +47,33 @@ struct TrainerState {
 std::string encode_state(const TrainerState& state);
 Result<TrainerState> decode_state(const std::string& json);
 
-// This rank's slice of all tensors laid end to end, as one safetensors file.
+// This rank's part of all tensors, as one safetensors file.
 class Shard {
  public:
+  // Of ranks that all hold everything: the slice rank / world_size of all tensors laid end to end.
   // `states`: optim::state_names.
   Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
         int rank, int world_size);
+  // What this rank alone owns, parameters and states.
+  Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
+        const optim::Ownership& owned);
   std::size_t bytes() const { return header_.size() + data_bytes_; }
   // `out` has bytes() bytes.
   void fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const;
 
  private:
   struct Part {
-    std::size_t array;  // 0: parameters, then states
-    std::size_t first, elements;
+    std::size_t array;            // 0: parameters, then states
+    std::size_t first, elements;  // in the array
   };
+  void begin(const std::vector<checkpoint::Piece>& pieces);
   std::string header_;
   std::vector<Part> parts_;
   std::size_t data_bytes_ = 0;
 };
 
-// Fills the arrays. Invalid when the checkpoint is of another model: says which tensor. False: it
-// is of another optimizer, and this one's states are zero.
+// Fills the arrays, of the states what is owned. Invalid when the checkpoint is of another model:
+// says which tensor. False: it is of another optimizer, and this one's states are zero.
 Result<bool> load_arrays(const checkpoint::Reader& reader,
                          const std::vector<models::Tensor>& tensors,
                          const std::vector<std::string>& states, optim::TrainingArrays& arrays);

@@ -12,12 +12,12 @@
 #include "common/os/process.h"
 #include "trainer-runtime/collective/ring.h"
 #include "trainer-runtime/kernels/matmul.h"
-#include "trainer-runtime/parallel/hand_over.h"
 #include "trainer-runtime/trainer/channel_session.h"
 #include "trainer-runtime/trainer/first_parameters.h"
 #include "trainer-runtime/trainer/options.h"
 #include "trainer-runtime/trainer/same_run.h"
 #include "trainer-runtime/trainer/standalone.h"
+#include "trainer-runtime/trainer/start_state.h"
 #include "trainer-runtime/trainer/trainer.h"
 #include "trainer-runtime/weights/gpt2_export.h"
 
@@ -53,11 +53,6 @@ Result<TrainerConfig> read_config(const Options& options) {
   return config;
 }
 
-// Where this rank's neighbours find it.
-struct Door {
-  os::Fd listener;
-  std::uint16_t port = 0;
-};
 Result<Door> open_door() {
   auto listener = os::listen_tcp("::", 0);
   if (!listener) listener = os::listen_tcp("0.0.0.0", 0);
@@ -86,19 +81,6 @@ void print_line(const std::string& line) {
   std::fflush(stdout);
 }
 
-// All that lives as long as the run.
-struct Run {
-  TrainerConfig config;
-  std::unique_ptr<data::Dataset> dataset;
-  Door door;
-  std::unique_ptr<models::Model<float>> model;
-  std::unique_ptr<optim::TrainingArrays> arrays;
-  std::unique_ptr<collective::Collective> ring;
-  SteadyPoint process_start{};
-  int unreached = -1;         // the rank, in the newest generation
-  bool is_exporting = false;  // or has; no other rank waits for this one any more
-};
-
 Status export_model(Run& run) {
   const std::string& folder = run.config.export_folder;
   if (folder.empty()) return {};
@@ -125,24 +107,6 @@ Result<Run> prepare(const Options& options) {
              {}};
 }
 
-Result<saving::TrainerState> load(const checkpoint::Found& found, const checkpoint::Reader& reader,
-                                  const Run& run) {
-  PAWL_TRY(state, saving::decode_state(found.manifest.trainer_json));
-  if (const Status same = check_same_run(state, run.config, *run.dataset); !same)
-    return fail(same.error().code, found.folder + " " + same.error().message);
-  const saving::TrainerState fresh = fresh_state(run.config, *run.dataset);
-  state.corpus_bytes = fresh.corpus_bytes;
-  state.samples = fresh.samples;
-  state.data_form = fresh.data_form;
-  state.config_hash = fresh.config_hash;
-  PAWL_TRY(has_states, saving::load_arrays(reader, run.model->tensors(),
-                                           optim::state_names(run.config.optimizer), *run.arrays));
-  const std::string& kind = run.config.optimizer.kind;
-  if (!has_states || state.optimizer != kind) state.optimizer_step = 0;
-  state.optimizer = kind;
-  return state;
-}
-
 void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState& start) {
   if (gang.rank != 0) return;
   const auto count = run.model->parameter_count();
@@ -156,7 +120,8 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
       static_cast<double>(count) / 1e6, gang.world_size,
       static_cast<long long>(run.config.batch.global / run.config.batch.micro),
       kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "",
-      kernels::matmul_library(), 4 * static_cast<double>(count * (1 + states)) / 1e6,
+      kernels::matmul_library(),
+      4 * static_cast<double>(count + states * run.arrays->owned.count()) / 1e6,
       static_cast<double>(count) * (run.config.is_exact() ? 12 : 4) / 1e6,
       static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step),
       begins_anew
@@ -185,56 +150,6 @@ Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::Checkpoi
 
 // ---- under a launcher
 
-// What this process holds from one generation to the next.
-struct Memory {
-  std::int64_t generation = 0;  // the newest whose start state it held
-  saving::TrainerState state;
-  bool is_untouched = true;  // the arrays are as prepare() made them
-  std::optional<SteadyPoint> next_checkpoint;
-  api::channel::Report applied;  // of the last step that this process applied
-};
-
-Status take_from_storage(Run& run, const Welcome& gang, Memory& memory) {
-  const bool is_untouched = std::exchange(memory.is_untouched, false);
-  memory.generation = 0;  // until all of it is there
-  memory.state = fresh_state(run.config, *run.dataset);
-  if (!gang.load_uri.empty()) {
-    PAWL_TRY(opened, checkpoint::open_checkpoint(gang.load_uri));
-    PAWL_TRY(loaded, load(opened.found, opened.reader, run));
-    memory.state = loaded;
-    return {};
-  }
-  if (!is_untouched) {
-    run.arrays = std::make_unique<optim::TrainingArrays>(run.config, run.model->parameter_count());
-    models::initialise(run.model->tensors(), run.config.seed, run.arrays->parameters.span());
-  }
-  return take_weights(run.config, run.model->tensors(), run.arrays->parameters.span(), *run.ring);
-}
-
-// The start state of the generation: from storage, from this process's memory, or from a peer's.
-Status take_start(Run& run, const Welcome& gang, Memory& memory) {
-  const bool holds = gang.base_generation > 0 && memory.generation == gang.base_generation &&
-                     memory.state.step == gang.start_step;
-  if (gang.base_generation == 0) {
-    PAWL_TRY_VOID(take_from_storage(run, gang, memory));
-  } else if (gang.source_rank >= 0) {
-    const parallel::HandOver how{gang.source_rank, holds, saving::encode_state(memory.state)};
-    PAWL_TRY(scalars, parallel::hand_over(*run.ring, how, run.arrays));
-    PAWL_TRY(state, saving::decode_state(scalars));
-    memory.state = state;
-  } else if (!holds) {
-    return fail(Code::kUnavailable, "this rank was taken for one that holds step " +
-                                        std::to_string(gang.start_step) + " of generation " +
-                                        std::to_string(gang.base_generation));
-  }
-  if (memory.state.step != gang.start_step) {
-    return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) +
-                                    ", its state is of step " + std::to_string(memory.state.step));
-  }
-  memory.generation = gang.generation;
-  return {};
-}
-
 Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& session,
                                Memory& memory, Pulse& pulse, const Clock& clock) {
   pulse.begin_generation();
@@ -245,13 +160,13 @@ Result<Outcome> run_generation(Run& run, const Welcome& gang, ChannelSession& se
                             .abort_fd = session.park_fd()}));
   run.ring = std::move(ring);
   if (gang.rank == 0) PAWL_TRY_VOID(weights::check_export(run.config.export_folder));
+  prepare_arrays(run, gang, memory);
   PAWL_TRY_VOID(take_start(run, gang, memory));
   // Nobody steps before all hold the start state.
   pulse.enter(api::Phase::kReduce, gang.start_step);
   PAWL_TRY_VOID(run.ring->barrier());
   pulse.enter(api::Phase::kOther);
-  saving::Shard shard(run.model->tensors(), optim::state_names(run.config.optimizer), gang.rank,
-                      gang.world_size);
+  saving::Shard shard = shard_of(run, gang);
   PAWL_TRY_VOID(session.request_buffers(shard.bytes()));
   const auto sink = make_channel_sink(session, std::move(shard), gang.rank == 0);
   print_plan(run, gang, memory.state);
@@ -310,6 +225,8 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
   PAWL_TRY(ring, form_ring(gang, run.door, {}));
   run.ring = std::move(ring);
   if (gang.rank == 0) PAWL_TRY_VOID(weights::check_export(run.config.export_folder));
+  Memory memory;
+  prepare_arrays(run, gang, memory);
   StandaloneSession session(signals);
   saving::TrainerState start = fresh_state(run.config, *run.dataset);
   std::unique_ptr<store::Store> store;
@@ -332,16 +249,12 @@ Result<Outcome> run_standalone(const Options& options, Signals& signals, const C
       PAWL_TRY(manifest, checkpoint::read_manifest(*store, folders[0]));
       const checkpoint::Found found{*id, folders[0], std::move(manifest)};
       PAWL_TRY(reader, checkpoint::Reader::open(*store, found));
-      PAWL_TRY(loaded, load(found, reader, run));
+      PAWL_TRY(loaded, load_checkpoint(found, reader, run));
       start = loaded;
       direct.attempt =
           id->attempt + 1;  // what follows is newer than all that was, whatever its step
     }
-    sink = saving::make_direct_sink(
-        *store, *run.ring,
-        saving::Shard(run.model->tensors(), optim::state_names(run.config.optimizer), gang.rank,
-                      gang.world_size),
-        direct);
+    sink = saving::make_direct_sink(*store, *run.ring, shard_of(run, gang), direct);
   }
   if (start.step == 0) {
     PAWL_TRY_VOID(

@@ -36,23 +36,27 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       is_leader_(parts.ring.rank() == 0),
       state_(start),
       order_(parts.dataset.training_samples(), parts.config.seed),
-      optimizer_(optim::make_optimizer(parts.config.optimizer, parts.model.tensors())),
+      optimizer_(
+          optim::make_optimizer(parts.config.optimizer, parts.model.tensors(), parts.arrays.owned)),
       gradients_(parts.arrays.parameters.size()),
       shape_(parts.model.sample_shape()),
       dealing_(parts.config.batch.global / parts.config.batch.micro, parts.ring.world_size(),
                parts.config.batch.dealing == "measured"),
       noise_scale_(parts.config.batch.micro, parts.config.batch.global),
-      sums_(kDecisions + static_cast<std::size_t>(parts.ring.world_size())),
+      sums_(kDecisions + static_cast<std::size_t>(parts.ring.world_size()) +
+            (parts.config.is_sharded() ? parallel::norm_blocks(gradients_.size()) : 0)),
       saved_step_(parts.is_stored ? start.step : -1),
       rate_step_(start.step) {
   const auto numbers = [&](models::Index of_sample) {
     return static_cast<std::size_t>(parts.config.batch.micro * of_sample);
   };
+  const parallel::ReducerOptions options{.is_sharded = parts.config.is_sharded()};
   reducer_ =
       parts.config.is_exact()
           ? parallel::make_exact_reducer(parts.ring, gradients_.span(),
-                                         parts.config.batch.global / parts.config.batch.micro)
-          : std::make_unique<parallel::GradientReducer>(parts.ring, gradients_.span());
+                                         parts.config.batch.global / parts.config.batch.micro,
+                                         options)
+          : std::make_unique<parallel::GradientReducer>(parts.ring, gradients_.span(), options);
   inputs_.resize(numbers(shape_.inputs));
   targets_.resize(numbers(shape_.targets));
   features_.resize(numbers(shape_.features));
@@ -169,21 +173,38 @@ Result<Trainer::Agreement> Trainer::agree(double loss) {
                                             micro_batch_seconds_ > 0 ? micro_square_ : 0.0,
                                             micro_batch_seconds_ > 0 ? 1.0 : 0.0};
   // Each rank's time in a place of its own: a sum with zeros is exact, so that all see the same.
-  const std::span<double> times = std::span(sums_).subspan(kDecisions);
-  std::ranges::fill(times, 0);
+  const auto ranks = static_cast<std::size_t>(parts_.ring.world_size());
+  const std::span<double> times = std::span(sums_).subspan(kDecisions, ranks);
+  std::ranges::fill(sums_, 0);
   std::ranges::copy(mine, sums_.begin());
   times[static_cast<std::size_t>(parts_.ring.rank())] = micro_batch_seconds_;
+  // So are the blocks of the norm, each of which has one owner.
+  if (parts_.config.is_sharded()) {
+    parallel::put_squares(gradients_.span(), parts_.arrays.owned,
+                          std::span(sums_).subspan(kDecisions + ranks));
+  }
   PAWL_TRY_VOID(parts_.ring.all_reduce(sums_));
   confirmed_ = applied_;  // everybody has come here, so everybody applied the step before
   if (dealing_.count(times)) add_note(dealing_.sentence(), state_.step + 1);
   return Agreement{
-      sums_[0] / targets_of_step(), sums_[1], sums_[2], sums_[3], sums_[4], sums_[5], sums_[6]};
+      sums_[0] / targets_of_step(), sums_[1], sums_[2], sums_[3], sums_[4], sums_[5], sums_[6],
+      square_of_gradient()};
+}
+
+double Trainer::square_of_gradient() const {
+  if (!parts_.config.is_sharded()) {
+    const auto count = static_cast<models::Index>(gradients_.size());
+    return kernels::exact().squared_norm(count, gradients_.data());
+  }
+  double square = 0;
+  const auto ranks = static_cast<std::size_t>(parts_.ring.world_size());
+  for (const double block : std::span(sums_).subspan(kDecisions + ranks)) square += block;
+  return square;
 }
 
 Status Trainer::apply(const Agreement& agreed) {
   parts_.pulse.enter(Phase::kOptimizer);
-  const auto count = static_cast<models::Index>(gradients_.size());
-  const double norm = std::sqrt(kernels::exact().squared_norm(count, gradients_.data()));
+  const double norm = std::sqrt(agreed.square);
   const optim::Judgement judgement =
       optim::judge(parts_.config.guard, agreed.loss, norm, state_.guard);
   if (judgement.verdict == optim::Verdict::kFail) {
@@ -193,7 +214,7 @@ Status Trainer::apply(const Agreement& agreed) {
   }
   learning_rate_ = optim::learning_rate(parts_.config, state_.step, state_.cursor);
   if (judgement.verdict == optim::Verdict::kGood) {
-    update(agreed, norm);
+    PAWL_TRY_VOID(update(agreed, norm));
   } else {
     add_note(judgement.why, state_.step + 1);
   }
@@ -206,7 +227,7 @@ Status Trainer::apply(const Agreement& agreed) {
   return {};
 }
 
-void Trainer::update(const Agreement& agreed, double norm) {
+Status Trainer::update(const Agreement& agreed, double norm) {
   // What a micro-batch gives is divided by the targets of the whole step.
   const double passes = static_cast<double>(parts_.config.batch.global / parts_.config.batch.micro);
   if (agreed.micro_batches > 0)
@@ -215,6 +236,21 @@ void Trainer::update(const Agreement& agreed, double norm) {
       {learning_rate_, state_.optimizer_step, optim::clip_factor(parts_.config.optimizer, norm)},
       gradients_.span(), parts_.arrays);
   state_.optimizer_step += 1;
+  return gather_parameters();
+}
+
+// Each rank has changed what it owns.
+Status Trainer::gather_parameters() {
+  if (!parts_.config.is_sharded()) return {};
+  collective::Ticket last;
+  int index = 0;
+  const std::span<float> all = parts_.arrays.parameters.span();
+  for (const auto& [first, end] : reducer_->buckets()) {
+    const auto part =
+        all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first));
+    last = parts_.ring.start_all_gather(part, index++);
+  }
+  return parts_.ring.wait(last);
 }
 
 void Trainer::add_note(const std::string& text, std::int64_t step) {

@@ -77,13 +77,16 @@ class Trainer {
   struct Agreement {
     double loss = 0, stops = 0, saves = 0, checkpoints = 0, busy = 0;
     double micro_squares = 0, micro_batches = 0;  // of the noise scale, and how many were looked at
+    double square = 0;                            // of the gradient's norm
   };
 
   Result<double> compute();
   double back_propagate(bool is_first, bool is_last);
   Result<Agreement> agree(double loss);
   Status apply(const Agreement& agreed);
-  void update(const Agreement& agreed, double norm);
+  double square_of_gradient() const;
+  Status update(const Agreement& agreed, double norm);
+  Status gather_parameters();
   Status publish(const Agreement& agreed);
   Status compare_parameters(bool is_saving);
   void add_note(const std::string& text, std::int64_t step);

@@ -78,6 +78,20 @@ TEST_CASE("safetensors: a header is read back as it was built", "[checkpoint]") 
   }
 }
 
+TEST_CASE("safetensors: several pieces of one tensor are told apart and put together",
+          "[checkpoint]") {
+  const Tensor wide{"wte", Dtype::kF32, {7, 5}}, other{"b", Dtype::kU8, {3}};
+  const std::vector<Piece> pieces = {{wide, 3, 4}, {wide, 7, 1}, {other, 0, 3}, {wide, 20, 15}};
+  const auto built = build_header(pieces);
+  REQUIRE(built);
+  for (const char* key : {"\"wte\":{", "\"wte#7\":{", "\"wte#20\":{"})
+    CHECK(built->find(key) != std::string::npos);
+  const auto header = parse_header(json_of(*built), built->size() + 20 * 4 + 3);
+  if (!header) FAIL(header.error().message);
+  REQUIRE(header->pieces.size() == pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) CHECK(header->pieces[i].piece == pieces[i]);
+}
+
 TEST_CASE("safetensors: one shard is the file that other libraries write", "[checkpoint]") {
   const std::vector<Tensor> model = {{"a", Dtype::kF32, {2, 3}}, {"b", Dtype::kI64, {}}};
   const auto built = build_header(plan_shard(model, 0, 1), {{"format", "pt"}});
@@ -95,7 +109,13 @@ TEST_CASE("safetensors: what cannot be read back is not built", "[checkpoint]") 
     return built ? std::string{"built"} : code_name(built.error().code);
   };
   CHECK(code({{tensor, 0, 4}}) == "built");
-  CHECK(code({{tensor, 0, 2}, {tensor, 2, 2}}) == "Invalid");
+  CHECK(code({{tensor, 0, 2}, {tensor, 2, 2}}) == "built");
+  CHECK(code({{tensor, 0, 3}, {tensor, 2, 2}}) == "Invalid");
+  CHECK(code({{tensor, 2, 2}, {tensor, 0, 2}}) == "Invalid");
+  CHECK(code({{tensor, 0, 2}, {tensor, 2, 0}}) == "Invalid");
+  CHECK(code({{tensor, 0, 4}, {tensor, 0, 4}}) == "Invalid");
+  CHECK(code({{tensor, 0, 2}, {{"a", Dtype::kF32, {5}}, 2, 2}}) == "Invalid");
+  CHECK(code({{tensor, 0, 2}, {tensor, 2, 2}, {{"a#2", Dtype::kF32, {1}}, 0, 1}}) == "Invalid");
   CHECK(code({{tensor, 1, 4}}) == "Invalid");
   CHECK(code({{tensor, 5, 0}}) == "Invalid");
   CHECK(code({{{"\xff", Dtype::kF32, {4}}, 0, 4}}) == "Invalid");
@@ -140,6 +160,14 @@ TEST_CASE("safetensors: a header that breaks a rule is refused", "[checkpoint]")
        8},
       {"{\"__metadata__\":{\"pawl.pieces\":\"{\\\"a\\\":{\\\"offset\\\":0}}\"}," + a + "}", 8},
       {"{\"__metadata__\":{\"pawl.pieces\":\"{\\\"z\\\":{\\\"offset\\\":0,\\\"shape\\\":[2]}}\"}," +
+           a + "}",
+       8},
+      {"{\"__metadata__\":{\"pawl.pieces\":\"{\\\"a\\\":{\\\"offset\\\":0,\\\"shape\\\":[2],"
+       "\\\"tensor\\\":1}}\"}," +
+           a + "}",
+       8},
+      {"{\"__metadata__\":{\"pawl.pieces\":\"{\\\"a\\\":{\\\"offset\\\":0,\\\"shape\\\":[2],"
+       "\\\"more\\\":1}}\"}," +
            a + "}",
        8},
       {" {" + a + "}", 8},

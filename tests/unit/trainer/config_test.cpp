@@ -223,3 +223,15 @@ TEST_CASE("standalone: torchrun's variables are read, and a wrong one is named",
     CHECK(refused.error().message.find(name) != std::string::npos);
   }
 }
+
+TEST_CASE("config: what can be sharded", "[trainer]") {
+  CHECK(
+      complaint(
+          R"({"data": {"paths": ["/t"]}, "parallel": {"zero": 1}, "optimizer": {"kind": "lamb"}})") ==
+      "parallel.zero 1 is for optimizer.kind adamw and sgd: lamb needs the norm of whole tensors");
+  CHECK(complaint(R"({"data": {"paths": ["/t"]}, "parallel": {"zero": 2}})") ==
+        "parallel.zero must be one of: 0, 1");
+  const auto config = parse_config(R"({"data": {"paths": ["/t"]}, "parallel": {"zero": 1}})");
+  REQUIRE(config);
+  CHECK(parse_config(format_config(*config))->is_sharded());
+}

@@ -128,7 +128,7 @@ TEST_CASE("gradient_reducer: exact sums do not depend on order, and say what the
   const std::vector<float> parts{1e-9F, 3.0F, -0.25F, 7e-12F, -1e3F, 0.1F};
   const auto sum = [&](const std::vector<std::size_t>& order) {
     std::vector<float> gradients(5);
-    const auto reducer = parallel::make_exact_reducer(*ring, gradients, 6, 2);
+    const auto reducer = parallel::make_exact_reducer(*ring, gradients, 6, {.bucket_elements = 2});
     for (std::size_t i = 0; i < order.size(); ++i) {
       for (float& gradient : gradients) gradient += parts[order[i]];
       if (i + 1 < order.size()) reducer->end_micro_batch();
@@ -142,7 +142,7 @@ TEST_CASE("gradient_reducer: exact sums do not depend on order, and say what the
   CHECK(std::abs(sum({0, 3}) - 1.007e-9F) < 2 * parallel::kFixedUnit);
   for (const float bad : {1e4F, -INFINITY, NAN}) {
     std::vector<float> gradients(3);
-    const auto reducer = parallel::make_exact_reducer(*ring, gradients, 2, 2);
+    const auto reducer = parallel::make_exact_reducer(*ring, gradients, 2, {.bucket_elements = 2});
     gradients[1] = bad;
     const Status status = reducer->finish();
     REQUIRE(!status);

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "common/os/real_clock.h"
+#include "trainer-runtime/parallel/sharding.h"
 #include "trainer-runtime/trainer/first_parameters.h"
 
 namespace pawl::test {
@@ -18,7 +19,12 @@ void run_rank(Rank& rank, TrainerConfig config, const GangOptions& options) {
     return;
   }
   rank.model = models::make_model<float>(config);
-  rank.arrays = std::make_unique<optim::TrainingArrays>(config, rank.model->parameter_count());
+  const models::Index count = rank.model->parameter_count();
+  const int number = rank.ring->rank(), world_size = rank.ring->world_size();
+  rank.arrays = std::make_unique<optim::TrainingArrays>(
+      config, count,
+      config.is_sharded() ? parallel::ownership_of(count, number, world_size)
+                          : optim::Ownership(count));
   models::initialise(rank.model->tensors(), config.seed, rank.arrays->parameters.span());
   rank.start = {.seed = config.seed,
                 .config_hash = config_hash(config),
@@ -28,11 +34,12 @@ void run_rank(Rank& rank, TrainerConfig config, const GangOptions& options) {
   rank.sink = saving::make_no_sink();
   if (!options.checkpoint_uri.empty()) {
     store = *store::open_store(options.checkpoint_uri);
-    rank.sink = saving::make_direct_sink(
-        *store, *rank.ring,
-        saving::Shard(rank.model->tensors(), optim::state_names(config.optimizer),
-                      rank.ring->rank(), rank.ring->world_size()),
-        {"test", options.attempt, 100});
+    const auto states = optim::state_names(config.optimizer);
+    saving::Shard shard = config.is_sharded()
+                              ? saving::Shard(rank.model->tensors(), states, rank.arrays->owned)
+                              : saving::Shard(rank.model->tensors(), states, number, world_size);
+    rank.sink = saving::make_direct_sink(*store, *rank.ring, std::move(shard),
+                                         {"test", options.attempt, 100});
   }
   if (options.load_step > 0) {
     const auto opened = checkpoint::open_checkpoint(

@@ -144,7 +144,8 @@ void check_losses(const std::string& kind, const std::string& optimizer_kind) {
   TrainerConfig config = config_of(kind == "tied");
   config.optimizer = optimizer_of(optimizer_kind);
   const auto model = models::make_model<float>(config);
-  const auto optimizer = optim::make_optimizer(config.optimizer, model->tensors());
+  const auto optimizer = optim::make_optimizer(config.optimizer, model->tensors(),
+                                               optim::Ownership(model->parameter_count()));
   optim::TrainingArrays arrays(config, model->parameter_count());
   load<float>(reference, model->tensors(), arrays.parameters.span());
   const auto tokens = reference.values<std::int32_t>("tokens");

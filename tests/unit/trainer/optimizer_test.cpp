@@ -90,7 +90,7 @@ struct Outcome {
 
 // `size`: of the parameters of the matrix.
 Outcome run(const OptimizerConfig& config, double size, double gradient_scale = 0.5) {
-  const auto optimizer = optim::make_optimizer(config, tensors());
+  const auto optimizer = optim::make_optimizer(config, tensors(), optim::Ownership(kCount));
   optim::TrainingArrays arrays(kCount, optim::state_names(config).size());
   std::vector<Reference> references;
   Random random(5);

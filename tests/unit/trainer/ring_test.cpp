@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -67,7 +68,8 @@ std::vector<float> expected_sum(int world_size, std::size_t count) {
   std::vector<float> sum(count);
   const auto n = static_cast<std::size_t>(world_size);
   for (std::size_t c = 0; c < n; ++c) {
-    for (std::size_t i = count * c / n; i < count * (c + 1) / n; ++i) {
+    const collective::Chunk chunk = collective::chunk_of(count, static_cast<int>(c), world_size);
+    for (std::size_t i = chunk.first; i < chunk.last; ++i) {
       sum[i] = value_of(static_cast<int>((c + 1) % n), i);
       for (std::size_t k = 2; k <= n; ++k)
         sum[i] = value_of(static_cast<int>((c + k) % n), i) + sum[i];
@@ -98,6 +100,50 @@ TEST_CASE("ring: sums have the documented order's bits on every rank", "[trainer
         std::vector<float> values(count);
         for (std::size_t i = 0; i < count; ++i) values[i] = value_of(ring.rank(), i);
         PAWL_TRY_VOID(ring.wait(ring.start_all_reduce(values, 0)));
+        if (std::memcmp(values.data(), expected.data(), count * sizeof(float)) != 0)
+          return fail(Code::kCorrupt, "wrong sum");
+        return {};
+      });
+      for (const Status& result : results) CHECK(result);
+    }
+  }
+}
+
+TEST_CASE("ring: chunks cover an array once, in whole units", "[trainer]") {
+  for (const std::size_t count : {0, 1, 4096, 4097, 20'000, 262'144}) {
+    for (const int world_size : {1, 2, 3, 7, 64}) {
+      std::size_t end = 0;
+      for (int rank = 0; rank < world_size; ++rank) {
+        const collective::Chunk chunk = collective::chunk_of(count, rank, world_size);
+        CHECK(chunk.first == end);
+        CHECK((chunk.last % collective::kChunkUnit == 0 || chunk.last == count));
+        end = chunk.last;
+      }
+      CHECK(end == count);
+    }
+  }
+}
+
+TEST_CASE("ring: reduce-scatter and all-gather are the halves of an all-reduce, bit by bit",
+          "[trainer]") {
+  for (const int world_size : {2, 3, 5}) {
+    for (const std::size_t count : {std::size_t{10}, std::size_t{9'000}, std::size_t{300'001}}) {
+      Gang gang(world_size);
+      const std::vector<float> expected = expected_sum(world_size, count);
+      const auto results = gang.run([&](Collective& ring) -> Status {
+        std::vector<float> values(count);
+        std::vector<std::int64_t> integers(count, ring.rank());
+        for (std::size_t i = 0; i < count; ++i) values[i] = value_of(ring.rank(), i);
+        ring.start_reduce_scatter(std::span(integers), 1);
+        PAWL_TRY_VOID(ring.wait(ring.start_reduce_scatter(values, 2)));
+        const auto [first, last] = collective::chunk_of(count, ring.rank(), world_size);
+        for (std::size_t i = 0; i < count; ++i) {
+          const bool is_own = i >= first && i < last;
+          if (is_own && integers[i] != world_size * (world_size - 1) / 2)
+            return fail(Code::kCorrupt, "integers");
+          if (!is_own) values[i] = NAN;
+        }
+        PAWL_TRY_VOID(ring.wait(ring.start_all_gather(values, 3)));
         if (std::memcmp(values.data(), expected.data(), count * sizeof(float)) != 0)
           return fail(Code::kCorrupt, "wrong sum");
         return {};

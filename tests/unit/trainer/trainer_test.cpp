@@ -178,13 +178,16 @@ TEST_CASE(
         return {};
       }
       collective::Ticket start_all_reduce(std::span<std::int64_t>, int) override { return {}; }
+      collective::Ticket start_reduce_scatter(std::span<float>, int) override { return {}; }
+      collective::Ticket start_reduce_scatter(std::span<std::int64_t>, int) override { return {}; }
+      collective::Ticket start_all_gather(std::span<float>, int) override { return {}; }
       Status wait(collective::Ticket) override { return {}; }
       Status all_reduce(std::span<double>) override { return {}; }
       Status broadcast(std::span<std::byte>, int) override { return {}; }
       void abort(const std::string&) override {}
     } ring;
     std::vector<float> gradients(100);
-    parallel::GradientReducer reducer(ring, gradients, bucket);
+    parallel::GradientReducer reducer(ring, gradients, {.bucket_elements = bucket});
     for (const models::Index first : {90, 41, 40, 3}) {
       reducer.ready(first);
       for (models::Index i = 0; i < first; ++i) CHECK(gradients[static_cast<std::size_t>(i)] == 0);

@@ -58,6 +58,12 @@ struct BatchConfig {
   std::string dealing = "measured";
 };
 
+struct ParallelConfig {
+  // ZeRO's stage. 0: each rank holds the states of the optimizer. 1: 1 / world size of them; adamw
+  // and sgd. The bits of the parameters are the same.
+  std::int64_t zero = 0;
+};
+
 struct OptimizerConfig {
   std::string kind = "adamw";        // adamw, sgd, lamb, lars
   double learning_rate = 1e-3;       // at the end of the warm-up; sgd, lars: 0.1
@@ -99,6 +105,7 @@ struct TrainerConfig {
   ModelConfig model;
   DataConfig data;
   BatchConfig batch;
+  ParallelConfig parallel;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   GuardConfig guard;
@@ -116,6 +123,7 @@ struct TrainerConfig {
   std::string export_folder = "";
 
   bool is_exact() const { return determinism == "exact"; }
+  bool is_sharded() const { return parallel.zero > 0; }
 };
 
 // Invalid with the field's path and what to write instead.
