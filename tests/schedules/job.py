@@ -27,17 +27,19 @@ LINE = re.compile(r"^(?:\[\d+\] )?step (\d+)/\d+ loss \S+ \((\S+)\)", re.M)  # m
 
 
 def parameters(folder):
-    """SHA-256 of each tensor of a checkpoint, whatever the number of its shards."""
+    """SHA-256 of each tensor of a checkpoint, whatever the number of its shards and of their pieces."""
     pieces = {}
     for shard in sorted(folder.glob("shard-*.safetensors")):
         data = shard.read_bytes()
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8:8 + size])
-        header.pop("__metadata__", None)
+        places = json.loads(header.pop("__metadata__", {}).get("pawl.pieces", "{}"))
         for name, tensor in header.items():
             first, last = tensor["data_offsets"]
-            pieces.setdefault(name, hashlib.sha256()).update(data[8 + size + first:8 + size + last])
-    return {name: digest.hexdigest() for name, digest in pieces.items()}
+            place = places.get(name, {})
+            pieces.setdefault(place.get("tensor", name), []).append(
+                (place.get("offset", 0), data[8 + size + first:8 + size + last]))
+    return {name: hashlib.sha256(b"".join(part for _, part in sorted(parts))).hexdigest() for name, parts in pieces.items()}
 
 
 class Reference:

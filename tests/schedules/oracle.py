@@ -105,7 +105,7 @@ def errors(job, plan, reference, hits):
     # That it is Complete its exit code says: the process may end before it has sent the last event.
     if not job.status().get("finished") or not job.jobs:
         found.append(f"what was watched of it ends with {job.status().get('finished')}, {job.watch_errors}")
-    found += [*record_errors(job, plan), *redone_errors(job, hits), *count_errors(job, plan), *bits_errors(job, reference)]
+    found += [*record_errors(job, plan), *([] if plan.is_sharded else redone_errors(job, hits)), *count_errors(job, plan), *bits_errors(job, reference)]
     if job.processes():
         found.append(f"{len(job.processes())} processes are left")
     return found

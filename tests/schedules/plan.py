@@ -33,8 +33,12 @@ class Plan:
     sets: dict
     faults: list
 
+    @property
+    def is_sharded(self):
+        return "spec.runtime.config.parallel.zero" in self.sets
+
     def __str__(self):
-        size = f"{self.workers} workers" + (f" x {self.per_worker}" if self.per_worker > 1 else "")
+        size = ("sharded, " if self.is_sharded else "") + f"{self.workers} workers" + (f" x {self.per_worker}" if self.per_worker > 1 else "")
         size += f", at least {self.least}" if self.least else ""
         return f"seed {self.seed}: {size}; " + ", ".join(map(str, self.faults))
 
@@ -56,4 +60,7 @@ def draw(seed):
         faults.append(Fault(at, rng.choices(list(KINDS), list(KINDS.values()))[0],
                             -1.0 if rng.random() < 0.3 else rng.random(), rng.choice([rng.uniform(0.1, 1.5), rng.uniform(1.5, 9)]),
                             rng.randint(max(1, least), WORKERS_MAX)))
+    # Nobody holds the whole state: what is lost is made again, with the same bits.
+    if rng.random() < 0.2:
+        sets["spec.runtime.config.parallel.zero"] = 1
     return Plan(seed, workers, per_worker, least, sets, faults)

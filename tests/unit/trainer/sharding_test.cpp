@@ -126,14 +126,18 @@ TEST_CASE("trainer: checkpoints of sharded states go to any number of ranks, sha
   const test::Folder folder;
   TrainerConfig config = config_of(folder, kAdamW);
   config.determinism = "exact";
+  config.model.layers = 3;
+  config.model.channels = 96;  // several buckets: a shard has several pieces of a tensor
+  config.steps = 9;
   const auto whole = test::run_gang(config, {});
+  REQUIRE(parallel::buckets_of(whole[0].model->parameter_count()).size() > 1);
   const std::string uri = "file://" + folder.path() + "/checkpoints";
   for (const int saving : {0, 1}) {
     for (const int saved_by : {1, 3}) {
       config.parallel.zero = saving;
       const auto saved = test::run_gang(
           config, {.world_size = saved_by, .checkpoint_uri = uri, .prepare = [](Rank& rank) {
-                     test::order_at(rank, 8, {.is_checkpoint_wanted = true});
+                     test::order_at(rank, 4, {.is_checkpoint_wanted = true});
                    }});
       for (const Rank& rank : saved) REQUIRE(rank.outcome);
       for (const int loading : {0, 1}) {
@@ -144,11 +148,11 @@ TEST_CASE("trainer: checkpoints of sharded states go to any number of ranks, sha
                         << loading);
           const auto ranks = test::run_gang(config, {.world_size = world_size,
                                                      .checkpoint_uri = uri,
-                                                     .load_step = 9,
+                                                     .load_step = 5,
                                                      .attempt = 2 + world_size + 10 * loading});
           for (const Rank& rank : ranks) {
             REQUIRE(rank.outcome);
-            CHECK(rank.start.optimizer_step == 9);
+            CHECK(rank.start.optimizer_step == 5);
             CHECK(has_equal_parameters(rank, whole[0]));
           }
         }
