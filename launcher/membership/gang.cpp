@@ -149,8 +149,7 @@ void Gang::propose(const NextStart& start) {
   }
   next.base_generation = start.base;
   // Steps behind the start are on no line any more. Where another framework goes on is its own.
-  if (ctx_.keeps_processes() && next.progress && next.progress->step > start.step)
-    next.progress->step = start.step;
+  if (ctx_.keeps_processes() && next.progress) cut(*next.progress, start.step);
   next.start_step = start.step;
   next.generation += 1;
   if (roster_.generation > 0) tally_.count(next.tally.recoveries);

@@ -38,6 +38,13 @@ bool is_same(const std::optional<api::Straggler>& one, const std::optional<api::
 
 }  // namespace
 
+void cut(api::Progress& progress, std::int64_t step) {
+  progress.step = std::min(progress.step, step);
+  const auto& validation = progress.validation;
+  const bool is_behind = validation && (validation->step > step || validation->best_step > step);
+  if (is_behind) progress.validation.reset();
+}
+
 void ProgressView::judge(std::optional<api::Straggler> slow, SteadyPoint now) {
   if (!is_same(slow, suspect_)) suspect_since_ = now;
   suspect_ = std::move(slow);

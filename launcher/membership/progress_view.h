@@ -11,6 +11,9 @@
 
 namespace pawl::membership {
 
+// What is behind `step` is taken out: it is on no line any more.
+void cut(api::Progress& progress, std::int64_t step);
+
 class ProgressView {
  public:
   // `slow`: whom the report calls slow. It is told when it was for kSlowFor, and until nobody or

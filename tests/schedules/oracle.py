@@ -58,12 +58,17 @@ def record_errors(job, plan):
                   "least": min(spec.get("minMembers", 1), spec.get("targetMembers", 1))}
 
 
-def redone_errors(job, hits):
-    """That nothing confirmed is made again, unless everybody who held it was hit."""
-    before = None
+def redone_errors(job, hits, is_sharded):
+    """That nothing confirmed is made again, unless everybody who held it was hit; of a sharded run nothing stored."""
+    before, stored = None, 0
     for at, status, newest in generations(job):
         start = status.get("startStep", 0)
-        if before and start < newest:
+        stored = max([stored, *(one["status"].get("checkpoint", {}).get("step", 0) for when, one in job.records
+                                if when < at and "status" in one)])
+        if is_sharded:  # nobody holds the whole state
+            if start < stored:
+                yield f"generation {status.get('generation')} begins at step {start}, and step {stored} was stored"
+        elif before and start < newest:
             holders = {one["uid"] for one in before[1].get("members", [])}
             spared = holders - {uid for when, uid in hits if when >= before[0] - 15}
             if spared:
@@ -105,7 +110,7 @@ def errors(job, plan, reference, hits):
     # That it is Complete its exit code says: the process may end before it has sent the last event.
     if not job.status().get("finished") or not job.jobs:
         found.append(f"what was watched of it ends with {job.status().get('finished')}, {job.watch_errors}")
-    found += [*record_errors(job, plan), *([] if plan.is_sharded else redone_errors(job, hits)), *count_errors(job, plan), *bits_errors(job, reference)]
+    found += [*record_errors(job, plan), *redone_errors(job, hits, plan.is_sharded), *count_errors(job, plan), *bits_errors(job, reference)]
     if job.processes():
         found.append(f"{len(job.processes())} processes are left")
     return found

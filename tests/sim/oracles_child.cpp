@@ -105,7 +105,9 @@ void Oracles::i05_backs_off(const json& pod, const PodFacts& facts) {
 
 // As long as the quarantine lasts, and no longer. What was decided may be on its way for a while.
 void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) {
-  constexpr seconds kOnItsWay{30};
+  // An operator may stand still for half a minute between its word and the pod that it made before.
+  const bool may_stand_still = knobs_.operators > 1 || knobs_.pause_operator > 0;
+  const seconds on_its_way{may_stand_still ? 60 : 30};
   const auto job = job_of(facts.job_uid);
   if (!job || truth_.jobs[facts.job_uid].was_status_cut || knobs_.clock_step > 0) return;
   const TimePoint now = engine_.clock().now();
@@ -113,9 +115,9 @@ void Oracles::i40_pod_avoids_quarantine(const json& pod, const PodFacts& facts) 
     if (!core::cause::is_for_a_while(node.cause) || !node.until || !node.time) continue;
     const std::string which = "pod " + text_at_pointer(pod, "/metadata/name") + " and node " +
                               node.name + " in quarantine";
-    if (now > *node.time + kOnItsWay && now < *node.until && dislike(pod, node.name) == 0)
+    if (now > *node.time + on_its_way && now < *node.until && dislike(pod, node.name) == 0)
       fail("I40", which + ": it is not avoided");
-    if (now > *node.until + kOnItsWay && dislike(pod, node.name) > 0)
+    if (now > *node.until + on_its_way && dislike(pod, node.name) > 0)
       fail("I40", which + ": it is avoided though that is over");
   }
 }

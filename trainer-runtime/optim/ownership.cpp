@@ -1,7 +1,6 @@
 #include "trainer-runtime/optim/ownership.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace pawl::optim {
 
@@ -12,8 +11,13 @@ Ownership Ownership::of(std::vector<Owned> ranges) {
   for (Owned& range : ranges) {
     range.at = owned.count_;
     owned.count_ += range.count();
+    const bool is_touching = !owned.ranges_.empty() && owned.ranges_.back().last == range.first;
+    if (is_touching) {
+      owned.ranges_.back().last = range.last;
+    } else {
+      owned.ranges_.push_back(range);
+    }
   }
-  owned.ranges_ = std::move(ranges);
   return owned;
 }
 

@@ -19,7 +19,8 @@ class Ownership {
  public:
   // Of a rank that holds all.
   explicit Ownership(kernels::Index count) : ranges_{{0, count, 0}}, count_(count) {}
-  // Of `ranges` in rising order, apart from each other; `at` is computed here.
+  // Of `ranges` in rising order, without overlap; `at` is computed here, and ranges that touch
+  // become one.
   static Ownership of(std::vector<Owned> ranges);
 
   const std::vector<Owned>& ranges() const { return ranges_; }

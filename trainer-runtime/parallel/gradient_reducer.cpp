@@ -70,7 +70,9 @@ GradientReducer::GradientReducer(collective::Collective& ring, std::span<float> 
     : ring_(ring),
       gradients_(gradients),
       is_sharded_(options.is_sharded),
-      buckets_(buckets_of(static_cast<models::Index>(gradients.size()), options.bucket_elements)) {
+      buckets_(buckets_of(static_cast<models::Index>(gradients.size()),
+                          options.bucket_elements > 0 ? options.bucket_elements
+                                                      : bucket_elements(ring.world_size()))) {
   tickets_.reserve(buckets_.size());
 }
 

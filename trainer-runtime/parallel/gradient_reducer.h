@@ -14,7 +14,7 @@
 namespace pawl::parallel {
 
 struct ReducerOptions {
-  models::Index bucket_elements = kBucketElements;
+  models::Index bucket_elements = 0;  // 0: as many as the ranks want (sharding.h)
   // Each rank gets the sums of its own chunks alone; of the others nothing is to be expected.
   bool is_sharded = false;
 };

@@ -9,12 +9,12 @@ static_assert(collective::kChunkUnit % static_cast<std::size_t>(kernels::kNormBl
               "a block of the norm has one owner");
 static_assert(kBucketElements % static_cast<Index>(collective::kChunkUnit) == 0);
 
-std::vector<Bucket> buckets_of(Index count, Index bucket_elements) {
+std::vector<Bucket> buckets_of(Index count, Index elements) {
   const auto unit = static_cast<Index>(collective::kChunkUnit);
   std::vector<Bucket> buckets;
   for (Index last = count; last > 0; last = buckets.back().first) {
-    Index first = std::max<Index>(0, last - bucket_elements);
-    if (bucket_elements >= unit) first = first / unit * unit;
+    Index first = std::max<Index>(0, last - elements);
+    if (elements >= unit) first = first / unit * unit;
     buckets.push_back({first, last});
   }
   return buckets;
@@ -22,7 +22,7 @@ std::vector<Bucket> buckets_of(Index count, Index bucket_elements) {
 
 optim::Ownership ownership_of(Index count, int rank, int world_size) {
   std::vector<optim::Owned> ranges;
-  const std::vector<Bucket> buckets = buckets_of(count);
+  const std::vector<Bucket> buckets = buckets_of(count, bucket_elements(world_size));
   for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
     const auto size = static_cast<std::size_t>(bucket->last - bucket->first);
     const collective::Chunk chunk = collective::chunk_of(size, rank, world_size);

@@ -13,15 +13,21 @@ namespace pawl::parallel {
 
 using kernels::Index;
 
-// 1 MB: a ring's chunks then stay in the cache.
+// Of a bucket. 1 MB: a ring's chunks then stay in the cache. More with many ranks, so that each has
+// kUnitsOfRank of its units and none has more than its part.
 inline constexpr Index kBucketElements = Index{1} << 18;
+inline constexpr Index kUnitsOfRank = 8;
+constexpr Index bucket_elements(int world_size) {
+  const Index least = kUnitsOfRank * world_size * static_cast<Index>(collective::kChunkUnit);
+  return least > kBucketElements ? least : kBucketElements;
+}
 
 struct Bucket {
   Index first = 0, last = 0;
 };
 // In the order in which gradients become final: from the end of the array to its start. Where
 // buckets are a chunk unit or more, all but the array's end lies on multiples of it.
-std::vector<Bucket> buckets_of(Index count, Index bucket_elements = kBucketElements);
+std::vector<Bucket> buckets_of(Index count, Index elements);
 
 // What `rank` holds of `count` parameters.
 optim::Ownership ownership_of(Index count, int rank, int world_size);

@@ -242,6 +242,7 @@ Status Trainer::update(const Agreement& agreed, double norm) {
 // Each rank has changed what it owns.
 Status Trainer::gather_parameters() {
   if (!parts_.config.is_sharded()) return {};
+  parts_.pulse.enter(Phase::kReduce);
   collective::Ticket last;
   int index = 0;
   const std::span<float> all = parts_.arrays.parameters.span();
@@ -278,7 +279,8 @@ Status Trainer::publish(const Agreement& agreed) {
     note_validation(validation);
     add_note(sentence_of(validation), state_.step);
   }
-  PAWL_TRY_VOID(report_confirmed(std::exchange(note_, "")));
+  PAWL_TRY_VOID(report_confirmed(note_));
+  if (!is_leader_ || confirmed_.total_steps > 0) note_.clear();  // it is told with the next one
   print_progress();
   // Skipped, not queued, while a rank's storage is behind: the next step asks again.
   const bool is_saving = agreed.checkpoints > 0 && agreed.busy == 0 && agreed.stops == 0;
@@ -297,13 +299,16 @@ Status Trainer::report_confirmed(const std::string& note) {
   return parts_.session.report(confirmed_);
 }
 
-// Before a checkpoint, too, so that the attempt that follows begins with what was the same on all.
+// Before a checkpoint on the way, too: the attempt that follows begins with what was equal.
 Status Trainer::compare_parameters(bool is_saving) {
   const std::int64_t every = parts_.config.guard.digest_every;
   const bool is_due = every > 0 && (is_saving || state_.step % every == 0);
   if (!is_due || parts_.ring.world_size() == 1) return {};
   const auto bytes = std::as_bytes(std::as_const(parts_.arrays.parameters).span());
-  PAWL_TRY(digests, parts_.ring.all_gather(std::to_string(crc32c(bytes))));
+  const std::string digest = std::to_string(crc32c(bytes));
+  parts_.pulse.enter(Phase::kReduce);
+  PAWL_TRY(digests, parts_.ring.all_gather(digest));
+  parts_.pulse.enter(Phase::kOther);
   return parallel::compare_digests(digests);
 }
 

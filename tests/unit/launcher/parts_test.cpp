@@ -200,6 +200,19 @@ TEST_CASE("progress_view: what held-out data says stands beside the step", "[lau
   CHECK(view.value()->validation->accuracy.size() <= 32);
 }
 
+TEST_CASE("progress_view: a cut leaves nothing of behind it", "[launcher]") {
+  api::Progress progress{.step = 90};
+  cut(progress, 100);
+  CHECK(progress.step == 90);
+  progress.validation = {.step = 80, .loss = "1", .best_step = 60, .best_loss = "1"};
+  cut(progress, 80);
+  CHECK(progress.step == 80);
+  CHECK(progress.validation);
+  cut(progress, 79);
+  CHECK(progress.step == 79);
+  CHECK_FALSE(progress.validation);
+}
+
 TEST_CASE("progress_view: whatever a process says, the record's limits hold",
           "[launcher][B15][B16][B17][B18][B19][B20]") {
   FakeClock clock;
