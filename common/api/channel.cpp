@@ -19,6 +19,7 @@ void fields(M& m, V&& visit) {
   visit("rank", m.rank);
   visit("dataPort", m.data_port);
   visit("configHash", m.config_hash);
+  visit("holdsPart", m.holds_part);
 }
 template <typename M, typename V>
   requires std::is_same_v<std::remove_const_t<M>, Buffers>

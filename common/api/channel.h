@@ -33,6 +33,9 @@ struct Hello {
   int rank = 0;
   std::uint16_t data_port = 0;  // where this rank listens for its peers (0: it needs none)
   std::string config_hash;      // must be equal on all ranks
+  // Each rank keeps a part of the state alone, and gives up what it has when it parks: the start
+  // state of a generation comes from storage.
+  bool holds_part = false;
 };
 struct Buffers {
   std::uint64_t bytes = 0;  // size of each of the two

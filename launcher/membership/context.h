@@ -41,8 +41,7 @@ struct Timings {
   // reaches it leads; and for that one to claim.
   std::chrono::milliseconds api_away_max{2'000}, ask_api_every{1'000};
   std::chrono::milliseconds api_retry_max{4'000}, stand_max{3'000};
-  // In which the leader before has read who leads, before its connection is closed.
-  std::chrono::milliseconds leads_wait{1'000};
+  std::chrono::milliseconds leads_wait{1'000};  // for the leader before to have read who leads
   std::chrono::milliseconds redial_first{100}, redial_max{2000};
   std::chrono::milliseconds check_max{2'000};     // then it joins without NodeChecked
   std::chrono::milliseconds refused_max{30'000};  // how long a leader's refusal is retried
@@ -65,9 +64,8 @@ struct Timings {
   // Until the record tells of a launcher that is lost, and until a gang that is to stop goes
   // without it. Most are replaced by then.
   std::chrono::milliseconds loss_told_wait{3'000};
-  std::chrono::milliseconds next_pod_wait{2'000};  // between two pods that the operator makes
-  // In which a leader that has to go waits for all who are to come after it, where some are there.
-  std::chrono::milliseconds successors_wait{5'000};
+  std::chrono::milliseconds next_pod_wait{2'000};    // between two pods that the operator makes
+  std::chrono::milliseconds successors_wait{5'000};  // of a leader that has to go, for all of them
   // In which a launcher that lost its connection is back, or reads of a new leader. A gang that may
   // be smaller goes on without it then.
   std::chrono::milliseconds rejoin_wait{250}, rejoin_takeover_wait{1'000};
@@ -77,6 +75,8 @@ struct Timings {
   std::chrono::milliseconds flap_memory{600'000};     // of a node that lost its member
   int reforms_max = 3;                                // without a new confirmed step
   std::chrono::milliseconds change_worth_min{1'000};  // of training left, for another size
+  // For a checkpoint before a change (save_first.h), while a member waits to go, and else.
+  std::chrono::milliseconds leave_save_max{10'000}, resize_save_max{60'000};
   // Programs that are started again with each generation, and whose steps nobody knows: after so
   // long they may be disturbed for another size, and count as having got somewhere.
   std::chrono::milliseconds foreign_started{10'000}, foreign_proven{60'000};

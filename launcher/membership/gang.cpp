@@ -54,6 +54,7 @@ void Gang::on_member_message(Joiner& joiner, const Message& message) {
   if (const auto* ready = std::get_if<Ready>(&message)) {
     if (!joiner.ready) joiner.prepared_at = ctx_.now.steady;
     joiner.ready = *ready;
+    joiner.holds_part = ready->holds_part;
   } else if (!roster_.is_ours(joiner)) {
     // Its place may be given to it with the next decision.
     joiner.is_leaving = joiner.is_leaving || std::holds_alternative<Leaving>(message);

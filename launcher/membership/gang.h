@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/api/contract.h"
@@ -17,6 +18,7 @@
 #include "launcher/membership/progress_view.h"
 #include "launcher/membership/record_writer.h"
 #include "launcher/membership/roster.h"
+#include "launcher/membership/save_first.h"
 #include "launcher/membership/saves.h"
 #include "launcher/membership/start_choice.h"
 
@@ -81,7 +83,9 @@ class Gang {
   // gang_size.cpp
   bool is_almost_through() const;
   bool has_started() const;  // to train, in this generation
+  bool has_saved_first();    // true: a change that can wait may begin
   void reform_for_size();
+  std::optional<std::pair<std::string, Change>> change_of_size() const;
   void drop_unwanted();
   void release_unwanted();
   void add_newcomers();
@@ -167,6 +171,7 @@ class Gang {
   Roster roster_{ctx_};
   StartChoice start_{ctx_};
   Saves saves_{ctx_, writer_, roster_};
+  SaveFirst save_first_{ctx_, roster_, saves_};
   ApartLedger apart_{ctx_, roster_};  // since they were last seen to make a step together
   FlapLedger flaps_{ctx_};
   FailureLog failures_;

@@ -152,8 +152,10 @@ void Gang::on_leaving(Joiner& joiner) {
   } else if (lives()) {
     joiner.is_leaving = true;
     is_explained_ = true;
+    const bool is_saved_first = stage_ == Stage::kRunning && has_started() && !has_saved_first();
     // Who has trained to the end will be through before long.
-    if (!is_leader && !is_almost_through()) begin_reform(why, Change::kWorkerLeft);
+    if (!is_leader && !is_almost_through() && !is_saved_first)
+      begin_reform(why, Change::kWorkerLeft);
   } else if (stage_ == Stage::kGathering && is_leader) {
     end(StopReason::kDrained, false, "the leading launcher was told to terminate");
   } else if (stage_ == Stage::kGathering) {

@@ -28,6 +28,7 @@ struct Joiner {
   bool is_new = false;       // it came in, and no step was made since
   bool is_left_out = false;  // the gang goes on without it, which it has to hear with the commit
   bool is_parted = false;    // another pod is to have its place
+  bool holds_part = false;   // of the state: no generation goes on from its memory
   bool is_released = false, is_told = false;  // is_told: its loss stands in the record, or will
 
   bool is_awaited() const { return is_lost && !is_finished; }

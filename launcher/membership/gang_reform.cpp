@@ -48,6 +48,7 @@ void Gang::break_up(const std::string& why, Change change) {
   const bool is_blameless = change <= Change::kWorkerLeft;
   is_blameless_ = is_blameless;
   has_left_out_ = false;
+  save_first_.forget();
   for (const PeerId peer : roster_.members) {
     Joiner& joiner = roster_.joiners.at(peer);
     joiner.is_new = joiner.is_new && saves_.confirmed() <= next_.step;

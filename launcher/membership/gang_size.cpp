@@ -24,27 +24,41 @@ bool Gang::has_started() const {
   return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_started;
 }
 
+bool Gang::has_saved_first() {
+  if (!save_first_.is_needed()) return true;
+  if (save_first_.begin()) broadcast(AskCheckpoint{});
+  return save_first_.is_over();
+}
+
 // Not before a step was made: a gang that is changed again and again would make none.
 void Gang::reform_for_size() {
   if (stage_ != Stage::kRunning || is_reforming() || !has_started()) return;
   if (!ctx_.record->spec.has_successors || ctx_.record->spec.is_stopping) return;
   if (is_almost_through()) return;
+  const auto change = change_of_size();
+  if (change && has_saved_first()) return begin_reform(change->first, change->second);
+  if (!change && !roster_.has_to_go()) save_first_.forget();
+}
+
+// Why the gang is to be another one, if it is.
+std::optional<std::pair<std::string, Change>> Gang::change_of_size() const {
   for (const PeerId peer : roster_.members) {
     const Joiner& joiner = roster_.joiners.at(peer);
     if (joiner.is_lost || peer == kSelfPeer) continue;
     if (joiner.is_leaving)
-      return begin_reform(joiner.join.pod + " was told to terminate", Change::kWorkerLeft);
+      return std::pair{joiner.join.pod + " was told to terminate", Change::kWorkerLeft};
     if (!roster_.is_wanted(joiner) && !roster_.is_short()) {
-      return begin_reform("the gang is to have " +
-                              std::to_string(api::most_members(ctx_.record->spec)) + " members",
-                          Change::kResized);
+      return std::pair{"the gang is to have " +
+                           std::to_string(api::most_members(ctx_.record->spec)) + " members",
+                       Change::kResized};
     }
   }
   if (has_surplus())
-    return begin_reform("the gang has more members than it is to have", Change::kResized);
+    return std::pair<std::string, Change>{"the gang has more members than it is to have",
+                                          Change::kResized};
   const std::size_t count = newcomers().size();
-  if (count > 0)
-    begin_reform(std::to_string(count) + " members more are prepared", Change::kResized);
+  if (count == 0) return std::nullopt;
+  return std::pair{std::to_string(count) + " members more are prepared", Change::kResized};
 }
 
 // Launchers in places that nobody has, whose processes only wait for their rank; once every one of
@@ -135,6 +149,7 @@ void Gang::hand_over() {
   if (!roster_.joiners.at(kSelfPeer).is_leaving && is_almost_through()) return;
   const Joiner* next_leader = roster_.heir();
   if (next_leader == nullptr) return;
+  if (stage_ == Stage::kRunning && has_started() && !has_saved_first()) return;
   const Join& join = next_leader->join;
   api::WorkerGroupStatus next = desired();
   next.term += 1;

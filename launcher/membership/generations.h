@@ -61,7 +61,8 @@ struct ParkedReport {
   bool is_base_member = false;  // of the generation that the newest one goes on from
   // One of its processes surely never held the newest generation's start state, and by the promise
   // never will: nobody can have made a step in it. False where a process that may have held it is
-  // gone.
+  // gone. Where each process holds a part of the state alone: nobody holds the whole of any step
+  // that was made in it.
   bool has_never_held = false;
   // `held` lies on the line that the newest generation went on from: what counts when that is void.
   bool is_on_line = false;

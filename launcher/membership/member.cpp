@@ -166,6 +166,7 @@ void Member::tell_ready() {
   for (const Process& process : processes_) {
     if (process.hello->config_hash != ready.config_hash)
       ready.config_hash = "different on one host";
+    ready.holds_part = ready.holds_part || process.hello->holds_part;
   }
   ready_told_on_ = link_.joins();
   link_.send(std::move(ready));

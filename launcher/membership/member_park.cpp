@@ -94,9 +94,11 @@ void Member::tell_parked() {
   for (const Process& process : processes_) {
     const Holding held = process.is_running ? process.held : Holding{};
     parked.held.push_back(held);
-    // One that holds nothing may have come in the place of one that did.
+    // One that holds nothing may have come in the place of one that did; not where each has a part
+    // alone.
+    const bool has_whole = is_native() && !(process.hello && process.hello->holds_part);
     const bool may_have_held =
-        is_native() && process.welcomed_in == parking_->generation && held.generation == 0;
+        has_whole && process.welcomed_in == parking_->generation && held.generation == 0;
     parked.has_never_held =
         parked.has_never_held || has_surely_never_held(parking_->generation, held, may_have_held);
     parked.has_ended = parked.has_ended || process.exit_code == 0;

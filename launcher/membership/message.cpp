@@ -84,6 +84,7 @@ void fields(M& m, V&& visit) {
   } else if constexpr (Is<M, Ready>) {
     visit("dataPorts", m.data_ports);
     visit("configHash", m.config_hash);
+    visit("holdsPart", m.holds_part);
   } else if constexpr (Is<M, Progress>) {
     visit("report", m.report);
   } else if constexpr (Is<M, ShardDone>) {

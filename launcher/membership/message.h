@@ -41,6 +41,7 @@ struct Join {  // first on every connection; `token` proves the pod UID
 struct Ready {                            // every local process said Hello
   std::vector<std::uint16_t> data_ports;  // by local rank
   std::string config_hash;
+  bool holds_part = false;  // of the state, as Hello
 };
 struct Progress {
   api::channel::Report report;
@@ -76,7 +77,7 @@ struct Broken {  // a process has parked by itself: a collective failed under it
 struct Parked {                 // answers Park; until the next commit it holds that much
   std::int64_t generation = 0;  // promised: no process of this member enters it or an older one
   std::vector<Holding> held;    // by local rank
-  // One of its processes surely never held the start state of that generation.
+  // One of its processes surely never held the start state of that generation, or a part alone.
   bool has_never_held = false;
   bool has_ended = false;   // one of its processes has trained to the end already
   bool has_rested = false;  // one has not, and will not in that generation

@@ -64,6 +64,7 @@ class Roster {
   NextStart start_by_reports() const;
   bool is_start_known() const;
   bool holds_state() const;
+  bool holds_parts() const;  // each member one, and nobody the whole
   // The lowest that holds the state of `start`; -1: none.
   int source_rank(const NextStart& start) const;
   std::vector<PeerId> dropped() const;

@@ -17,7 +17,12 @@ bool Roster::is_start_known() const { return start_by_reports().source != Source
 // Else all have to stay: that none of them holds it is what makes the stored state the newest.
 bool Roster::holds_state() const {
   const Source source = start_by_reports().source;
-  return ctx_.keeps_processes() ? source == Source::kMemory : source != Source::kWait;
+  const bool goes_on_from_memory = ctx_.keeps_processes() && !holds_parts();
+  return goes_on_from_memory ? source == Source::kMemory : source != Source::kWait;
+}
+
+bool Roster::holds_parts() const {
+  return std::ranges::any_of(joiners, [](const auto& entry) { return entry.second.holds_part; });
 }
 
 int Roster::source_rank(const NextStart& start) const {

@@ -114,6 +114,8 @@ void Saves::note_asked() {
   asked_at_step_ = ledger_.confirmed();
 }
 
+std::int64_t Saves::stored() const { return checkpoint_ ? checkpoint_->step : -1; }
+
 const api::Failure* Saves::last_error() const {
   return error_ && error_->step >= ledger_.newest() ? &error_->failure : nullptr;
 }

@@ -41,6 +41,7 @@ class Saves {
     return publishing_ && !publishing_->retry_at;
   }
   bool is_storing() const { return is_publishing() && publishing_->is_sent; }
+  std::int64_t stored() const;  // step of the newest checkpoint that was published by us; -1: none
   // The newest state that anybody sealed could not be stored.
   const api::Failure* last_error() const;
   void tell(api::WorkerGroupStatus& status) const;

@@ -148,6 +148,7 @@ Knobs draw_knobs(Random& random) {
     knobs.pods_per_node = kLargestJob / 2;
     knobs.nodes += 2;
   }
+  knobs.holds_parts = random.one_in(5);
   return knobs;
 }
 
@@ -185,6 +186,7 @@ std::string Knobs::describe() const {
   if (has_spares) text += ", spares";
   if (asks_by_pods) text += ", an autoscaler";
   if (has_slices) text += ", slices";
+  if (holds_parts) text += ", sharded states";
   return text;
 }
 

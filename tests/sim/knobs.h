@@ -64,6 +64,7 @@ struct Knobs {
   int slow = 0;                // a minute: a rank that holds up its gang for a while
   int blind_worker = 0;       // a minute: a launcher that does not reach the API server for a while
   int cut_pair = 0;           // a minute: two ranks that do not reach each other for a while
+  bool holds_parts = false;   // each process of kind Native has a part of the state alone
   bool is_restless = false;   // one long-lived gang, and machines that come and go
   int hang = 0;               // how often a crash is none: the process neither goes on nor ends
   bool places = false;        // the operator decides on nodes

@@ -52,7 +52,10 @@ void Training::begin(const Key& key, Gang& gang) {
   if (gang.base > 0 && gang.source_rank < 0) invented_ = "a generation without a source";
   const auto generation = std::get<2>(key);
   const milliseconds first = time_to_begin(gang);
-  for (const auto& [number, rank] : gang.ranks) memory_[rank] = {generation, gang.start_step};
+  for (const auto& [number, rank] : gang.ranks) {
+    memory_[rank] = {};
+    if (!knobs_.holds_parts) memory_[rank] = {generation, gang.start_step};
+  }
   // What the gang has outlived explains no end of the attempt any more.
   AttemptTruth& truth = truth_.of(std::get<0>(key), std::get<1>(key));
   truth.faults = truth.at_start;
@@ -178,7 +181,7 @@ void Training::come_to_rest(const Key& key, int number, const std::string& why, 
   if (node.empty()) return;
   Rank* rank = node.mapped();
   membership::Holding& held = memory_[rank];
-  if (gang.is_started) {
+  if (gang.is_started && !knobs_.holds_parts) {
     const bool is_ahead = gang.has_half_step && engine_.random().one_in(2);
     held = {std::get<2>(key), gang.step + (is_ahead ? 1 : 0)};
   }
@@ -238,7 +241,8 @@ void Training::step(const Key& key) {
                                         .loss = 1.0 / static_cast<double>(gang.step),
                                         .slow_rank = slow,
                                         .slow_factor = slow < 0 ? 0.0 : 2.0});
-  const bool is_saved = gang.step % plan.save_every == 0 || gang.step >= plan.steps;
+  const bool is_asked = std::exchange(gang.is_to_save, false);
+  const bool is_saved = is_asked || gang.step % plan.save_every == 0 || gang.step >= plan.steps;
   if (is_saved) {
     for (int rank = 0; rank < gang.world_size; ++rank) seal(gang, rank);
   }
@@ -279,6 +283,10 @@ void Training::save(Rank& rank) {
   for (const auto& [number, one] : entry->second.ranks) {
     if (one == &rank) return seal(entry->second, number);
   }
+}
+
+void Training::save_soon(Rank& rank) {
+  if (auto* entry = find(rank)) entry->second.is_to_save = true;
 }
 
 void Training::save_and_stop(Rank& rank) {

@@ -70,6 +70,7 @@ class Training {
   bool give_up_one();  // exit 75; of a gang that has been broken before
   void save_and_stop(Rank& rank);
   void save(Rank& rank);
+  void save_soon(Rank& rank);  // its gang, with the next step
 
   // Storage.
   membership::CheckpointSelected select(const std::string& job_uid,
@@ -92,6 +93,7 @@ class Training {
     int source_rank = -1;
     milliseconds stall{0};  // of its next step, by a checkpoint
     bool is_started = false, is_over = false;
+    bool is_to_save = false;                 // with the next step
     bool is_program = false;                 // another framework's: it only ever ends
     bool has_failed = false;                 // … by itself
     int excuses = 0;                         // what could explain that, when the first was started

@@ -214,7 +214,8 @@ void Worker::start_process() {
       return exit_process(1, 0, false);
     }
     if (id_.runtime == api::RuntimeKind::kNative) {
-      return say(api::channel::Hello{.data_port = 4000, .config_hash = "h"});
+      return say(api::channel::Hello{
+          .data_port = 4000, .config_hash = "h", .holds_part = place_.knobs.holds_parts});
     }
     place_.training.run_program(job_uid_, *placement_, *this);
   });
@@ -231,7 +232,7 @@ void Worker::act(const TellProcess& tell) {
                           if (*self != nullptr) place_.training.park(*this, generation);
                         });
   } else if (std::holds_alternative<api::channel::CheckpointNow>(tell.message)) {
-    place_.training.save(*this);
+    place_.training.save_soon(*this);
   } else if (std::holds_alternative<api::channel::Stop>(tell.message)) {
     is_stopping_process_ = true;
     const milliseconds delay = place_.engine.between(milliseconds{1}, place_.knobs.exit_max);

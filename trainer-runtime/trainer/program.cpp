@@ -192,7 +192,8 @@ Result<Outcome> run_launched(const Options& options, int fd, Signals& signals, c
   Memory memory;
   // The launcher knows by the socket who we are; the rank comes with its answer.
   PAWL_TRY(gang, session.join(Hello{.data_port = run.door.port,
-                                    .config_hash = agreed_hash(run.config, *run.dataset)}));
+                                    .config_hash = agreed_hash(run.config, *run.dataset),
+                                    .holds_part = run.config.is_sharded()}));
   while (true) {
     auto outcome = run_generation(run, gang, session, memory, pulse, clock);
     pulse.enter(api::Phase::kOther);

@@ -258,7 +258,10 @@ void GangWorld::hello_all() {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (int local = 0; local < options.processes; ++local) {
       const auto port = static_cast<std::uint16_t>(4000 + 10 * i + static_cast<std::size_t>(local));
-      say(i, api::channel::Hello{.data_port = port, .config_hash = "h"}, local);
+      say(i,
+          api::channel::Hello{
+              .data_port = port, .config_hash = "h", .holds_part = options.holds_parts},
+          local);
     }
   }
 }
@@ -304,7 +307,8 @@ const api::channel::Welcome& GangWorld::welcome(std::size_t index) const {
 }
 
 void GangWorld::come_up(std::size_t index) {
-  say(index, api::channel::Hello{.data_port = 5000, .config_hash = "h"});
+  say(index, api::channel::Hello{
+                 .data_port = 5000, .config_hash = "h", .holds_part = options.holds_parts});
 }
 
 void GangWorld::park(std::size_t index, std::int64_t step, std::int64_t generation) {

@@ -27,6 +27,7 @@ struct WorldOptions {
   int parameter_servers = 0;
   int shortage = 0;  // seconds after which it begins with as many; 0: never
   bool is_checked_first = false;
+  bool holds_parts = false;  // of the state, each process one
 };
 
 struct Node {
