@@ -7,6 +7,7 @@
 // bit by bit on all ranks and depend on nothing but the inputs and the number of ranks.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,11 +16,18 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "trainer-runtime/collective/flight_recorder.h"
 
 namespace pawl::collective {
 
 struct Ticket {
   std::uint64_t sequence = 0;
+};
+
+// Since the collective was made. What ran while nobody waited was hidden behind computing.
+struct Times {
+  std::chrono::nanoseconds waited{};  // the caller, in calls that return what was summed or sent
+  std::chrono::nanoseconds ran{};     // operations, on the backend's thread, late ranks included
 };
 
 // Elements [first, last) of an array that is summed.
@@ -64,6 +72,11 @@ class Collective {
   virtual Status broadcast(std::span<std::byte> bytes, int root) = 0;
   // Ends what is running, on this rank at once and on the others as they notice.
   virtual void abort(const std::string& cause) = 0;
+  virtual Times times() const { return {}; }
+  // See FlightRecorder::copy; none where nothing is recorded.
+  virtual std::size_t records(std::uint64_t /*after*/, std::span<Record> /*into*/) const {
+    return 0;
+  }
 
   // Returns when all ranks have called it.
   Status barrier();

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
@@ -59,6 +60,23 @@ void add(Arrival arrival, std::size_t count, const std::byte* from, std::byte* t
 }
 
 }  // namespace
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::kSumFloat:
+    case Operation::kSumDouble:
+    case Operation::kSumInteger:
+      return "all-reduce";
+    case Operation::kBroadcast:
+      return "broadcast";
+    case Operation::kScatterFloat:
+    case Operation::kScatterInteger:
+      return "reduce-scatter";
+    case Operation::kGatherFloat:
+      return "all-gather";
+  }
+  return "operation";
+}
 
 std::size_t element_bytes(Arrival arrival) {
   return arrival == Arrival::kAddFloat ? sizeof(float) : sizeof(double);
@@ -245,6 +263,7 @@ Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
   receiving.expected.length = incoming.into.size();
   const SteadyPoint deadline = RealClock{}.steady_now() + options_.call_deadline;
   next_silent_since_.reset();
+  if (std::exchange(sequence_, frame.sequence) != frame.sequence) exchanges_ = 0;
   while (!sending.is_done() || !receiving.is_done()) {
     if (is_aborted_.load()) {
       const std::lock_guard lock(cause_mutex_);
@@ -262,6 +281,7 @@ Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
     }
     if (!has_moved) PAWL_TRY_VOID(wait(!sending.is_done(), !receiving.is_done(), deadline));
   }
+  ++exchanges_;
   return {};
 }
 

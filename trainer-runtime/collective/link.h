@@ -37,6 +37,9 @@ struct Frame {
   std::uint64_t length = 0;  // bytes of this frame
 };
 
+// For people: all-reduce, broadcast, reduce-scatter, all-gather.
+const char* name_of(Operation operation);
+
 // What is done with bytes that arrive.
 enum class Arrival { kStore, kAddFloat, kAddDouble, kAddInteger };
 
@@ -55,6 +58,8 @@ class Link {
   // gone, or time is up, or abort.
   Status exchange(const Frame& frame, std::span<const std::byte> outgoing,
                   const Incoming& incoming);
+  // The ring's thread: exchanges of the newest operation that are through.
+  std::uint64_t exchanges() const { return exchanges_; }
   // Any thread: rises while an exchange goes on, or waits.
   std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
   // Any thread: the running exchange and all later ones fail with this cause.
@@ -76,6 +81,7 @@ class Link {
   int next_, previous_;
   std::vector<std::byte> scratch_;
   std::optional<SteadyPoint> next_silent_since_;
+  std::uint64_t sequence_ = 0, exchanges_ = 0;  // of the newest operation
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> is_aborted_{false};
   std::mutex cause_mutex_;  // abort comes from another thread

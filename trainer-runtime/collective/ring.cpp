@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/os/real_clock.h"
 #include "trainer-runtime/collective/link.h"
 
 namespace pawl::collective {
@@ -84,6 +85,7 @@ class Ring final : public Collective {
   Status wait(Ticket ticket) override {
     std::unique_lock lock(mutex_);
     const auto is_done = [&] { return finished_ >= ticket.sequence || error_; };
+    const SteadyPoint begun = is_done() ? SteadyPoint::max() : now();
     bool is_waiting = true;
     while (is_waiting) {
       is_waiting = !changed_.wait_for(lock, kBeat, is_done);
@@ -91,11 +93,23 @@ class Ring final : public Collective {
       const std::uint64_t turns = link_.turns();
       if (std::exchange(turns_seen_, turns) != turns && on_waiting_) on_waiting_();
     }
+    if (begun != SteadyPoint::max()) times_.waited += now() - begun;
     if (finished_ >= ticket.sequence) return {};
     return tl::make_unexpected(*error_);
   }
 
+  Times times() const override {
+    const std::lock_guard lock(mutex_);
+    return times_;
+  }
+  std::size_t records(std::uint64_t after, std::span<Record> into) const override {
+    const std::lock_guard lock(mutex_);
+    return recorder_.copy(after, into);
+  }
+
  private:
+  static SteadyPoint now() { return RealClock{}.steady_now(); }
+
   Ticket start(Operation operation, std::span<std::byte> bytes, int bucket_or_root) {
     Work work;
     work.frame.operation = operation;
@@ -105,6 +119,11 @@ class Ring final : public Collective {
     work.root = bucket_or_root;
     const std::lock_guard lock(mutex_);
     work.frame.sequence = ++started_;
+    recorder_.queue({.sequence = started_,
+                     .operation = name_of(operation),
+                     .bucket = work.frame.bucket,
+                     .bytes = bytes.size(),
+                     .queued = now()});
     queue_.push_back(work);  // bounded by the caller: the buckets of one step
     changed_.notify_all();
     return {work.frame.sequence};
@@ -113,20 +132,27 @@ class Ring final : public Collective {
   void run() {
     while (true) {
       std::optional<Work> work;
+      SteadyPoint begun;
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return is_ending_ || (!queue_.empty() && !error_); });
         if (queue_.empty() || error_) return;
         work = queue_.front();
         queue_.pop_front();
+        begun = now();
+        recorder_.begin(work->frame.sequence, begun);
       }
       const Status status =
           work->frame.operation == Operation::kBroadcast ? pass_on(*work) : reduce(*work);
       const std::lock_guard lock(mutex_);
+      const SteadyPoint ended = now();
+      times_.ran += ended - begun;
       if (status) {
         finished_ = work->frame.sequence;
+        recorder_.end(finished_, ended);
       } else {
         error_ = status.error();
+        recorder_.fail(work->frame.sequence, link_.exchanges());
       }
       changed_.notify_all();
     }
@@ -184,11 +210,13 @@ class Ring final : public Collective {
   const int rank_, world_size_;
   const std::function<void()> on_waiting_;
   Link link_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Work> queue_;
   std::uint64_t started_ = 0, finished_ = 0;
   std::uint64_t turns_seen_ = 0;  // by whoever waits
+  Times times_;
+  FlightRecorder recorder_;
   bool is_ending_ = false;
   std::optional<Error> error_;
   std::thread thread_;  // last: it uses all of the above

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/os/process.h"
+#include "tests/unit/trainer/ring_gang.h"
 
 using namespace pawl;
 using namespace std::chrono_literals;
@@ -30,34 +31,7 @@ std::string hex_of(const collective::Mac& mac) {
   return text;
 }
 
-struct Gang {
-  std::vector<os::Fd> listeners;
-  std::vector<collective::RingOptions> options;
-
-  explicit Gang(int world_size) {
-    std::vector<std::string> peers;
-    for (int rank = 0; rank < world_size; ++rank) {
-      listeners.push_back(*os::listen_tcp("127.0.0.1", 0));
-      peers.push_back(os::join_host_port("127.0.0.1", *os::local_port(listeners.back().get())));
-    }
-    for (int rank = 0; rank < world_size; ++rank) {
-      options.push_back({rank, world_size, 7, "secret", peers, 10s, 10s});
-    }
-  }
-  // Runs `work` for every rank, each on its own thread with its own connection.
-  std::vector<Status> run(const std::function<Status(Collective&)>& work) {
-    std::vector<Status> results(options.size());
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < options.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        auto ring = collective::make_ring(options[rank], listeners[rank]);
-        results[rank] = ring ? work(**ring) : Status(tl::make_unexpected(ring.error()));
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return results;
-  }
-};
+using Gang = test::RingGang;
 
 float value_of(int rank, std::size_t index) {
   return static_cast<float>((rank + 1) * 0.37) * static_cast<float>(index % 91) - 5;
