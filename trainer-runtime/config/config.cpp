@@ -274,6 +274,11 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   read_optimizer(reader.child("optimizer"), config.optimizer);
   read_schedule(reader.child("schedule"), config.schedule);
   read_guard(reader.child("guard"), config.guard);
+  Reader trace = reader.child("trace");
+  trace.read("folder", config.trace.folder);
+  trace.read("first_step", config.trace.first_step, 1, kCountMax);
+  trace.read("steps", config.trace.steps, 1, 1000);
+  trace.finish();
   reader.one_of("determinism", config.determinism, {"none", "exact"});
   reader.read("steps", config.steps, 1, kCountMax);
   reader.read("seed", config.seed);
@@ -293,6 +298,17 @@ std::string whole_path(const std::string& path) {
   return (std::filesystem::absolute(path, ignored) / "").lexically_normal();
 }
 
+// What would be written where all files are data.
+std::optional<std::string> read_as_data(const TrainerConfig& config, const char* key,
+                                        const std::string& folder) {
+  for (const std::string& path : config.data.paths) {
+    if (!folder.empty() && whole_path(folder).starts_with(whole_path(path)))
+      return std::string(key) + " must not be in " + path +
+             " of data.paths: it would be read as data";
+  }
+  return std::nullopt;
+}
+
 // What an export would replace, or add to.
 std::optional<std::string> spoiled(const TrainerConfig& config) {
   if (config.export_folder.empty()) return std::nullopt;
@@ -304,11 +320,7 @@ std::optional<std::string> spoiled(const TrainerConfig& config) {
     return "export must not be where model.weights is: a run that begins again would begin with "
            "what it has exported";
   }
-  for (const std::string& path : config.data.paths) {
-    if (folder.starts_with(whole_path(path)))
-      return "export must not be in " + path + " of data.paths: it would be read as data";
-  }
-  return std::nullopt;
+  return read_as_data(config, "export", config.export_folder);
 }
 
 std::optional<std::string> inconsistency(const TrainerConfig& config) {
@@ -323,6 +335,7 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
            "classes there are";
   }
   if (auto message = spoiled(config)) return message;
+  if (auto message = read_as_data(config, "trace.folder", config.trace.folder)) return message;
   if (config.model.channels % config.model.heads != 0) {
     return "model.heads must divide model.channels; " + number(config.model.channels) +
            " is not a multiple of " + number(config.model.heads);

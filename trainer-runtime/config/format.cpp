@@ -90,7 +90,9 @@ json config_json(const TrainerConfig& c) {
       {"seed", c.seed},
       {"validate_every", c.validate_every},
       {"validate_batches", c.validate_batches},
-      {"log_every", c.log_every}};
+      {"log_every", c.log_every},
+      {"trace",
+       {{"folder", c.trace.folder}, {"first_step", c.trace.first_step}, {"steps", c.trace.steps}}}};
   if (c.model.kind == "gpt") {
     object["model"]["weights"] = c.model.weights;
     object["export"] = c.export_folder;
@@ -107,6 +109,7 @@ std::string config_hash(const TrainerConfig& config) {
   object["data"].erase("paths");
   object["model"].erase("weights");
   object.erase("export");
+  object.erase("trace");
   // An older version did not know these; what was hashed without them keeps its hash.
   if (object["guard"] == guard_json({})) object.erase("guard");
   if (!config.is_sharded()) object.erase("parallel");

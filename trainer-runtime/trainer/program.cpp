@@ -143,6 +143,7 @@ Parts parts_of(Run& run, const Welcome& gang, Session& session, saving::Checkpoi
           .pulse = pulse,
           .clock = clock,
           .checkpoint_seconds = seconds,
+          .generation = gang.generation,
           .process_start = run.process_start,
           .print = print_line,
           .deliver = [&run] { return export_model(run); }};

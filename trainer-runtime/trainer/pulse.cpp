@@ -6,6 +6,7 @@
 
 #include "common/api/contract.h"
 #include "common/os/process.h"
+#include "trainer-runtime/trainer/trace.h"
 
 namespace pawl::trainer {
 
@@ -33,6 +34,7 @@ void Pulse::begin_generation() {
 void Pulse::enter(api::Phase phase) {
   beat();
   phase_ = phase;
+  if (trace_ != nullptr) trace_->enter(api::phase_name(phase));
   if (auto* at = page()) {
     at->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_release);
     at->beats.fetch_add(1, std::memory_order_release);

@@ -9,6 +9,8 @@
 
 namespace pawl::trainer {
 
+class Trace;
+
 class Pulse {
  public:
   // Nobody looks.
@@ -23,6 +25,8 @@ class Pulse {
   void enter(api::Phase phase, std::int64_t step);
   // It moves, in the phase where it is.
   void beat();
+  // What it enters, this learns, too; null: nobody.
+  void tell(Trace* trace) { trace_ = trace; }
 
  private:
   api::PulsePage* page() {
@@ -34,6 +38,7 @@ class Pulse {
   os::SharedMemory memory_;
   api::Phase phase_ = api::Phase::kOther;
   SteadyPoint last_{};
+  Trace* trace_ = nullptr;
 };
 
 }  // namespace pawl::trainer

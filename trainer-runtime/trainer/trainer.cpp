@@ -42,6 +42,9 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
       shape_(parts.model.sample_shape()),
       dealing_(parts.config.batch.global / parts.config.batch.micro, parts.ring.world_size(),
                parts.config.batch.dealing == "measured"),
+      trace_(parts.config.trace,
+             {.generation = parts.generation, .start_step = start.step, .print = parts.print},
+             parts.ring, parts.clock),
       noise_scale_(parts.config.batch.micro, parts.config.batch.global),
       sums_(kDecisions + static_cast<std::size_t>(parts.ring.world_size()) +
             (parts.config.is_sharded() ? parallel::norm_blocks(gradients_.size()) : 0)),
@@ -64,16 +67,18 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
   applied_.step = confirmed_.step = start.step;
 }
 
-Result<Outcome> Trainer::run() {
+Result<Outcome> Trainer::train() {
   rate_mark_ = parts_.clock.steady_now();
   // Frequent recoveries do not put it off for ever.
   next_checkpoint_ =
       parts_.next_checkpoint.value_or(rate_mark_ + seconds(parts_.checkpoint_seconds));
   while (state_.step < parts_.config.steps) {
+    trace_.begin_step(state_.step + 1);
     PAWL_TRY(loss, compute());
     PAWL_TRY(agreed, agree(loss));
     PAWL_TRY_VOID(apply(agreed));
     PAWL_TRY_VOID(publish(agreed));
+    trace_.end_step();
     if (agreed.stops > 0) {
       if (agreed.saves > 0 && parts_.sink.is_saving()) PAWL_TRY_VOID(save_and_leave());
       return Outcome::kStopped;
@@ -162,6 +167,7 @@ Result<double> Trainer::compute() {
 }
 
 Result<Trainer::Agreement> Trainer::agree(double loss) {
+  trace_.enter("agree");
   PAWL_TRY(orders, parts_.session.poll());
   const bool is_first = saved_step_ == 0 && state_.step + 1 == kFirstSavedStep;
   const bool is_due = is_leader_ && (is_first || parts_.clock.steady_now() >= next_checkpoint_);
@@ -329,9 +335,10 @@ void Trainer::print_progress() {
   std::array<char, 60> noise{};
   if (const auto samples = noise_scale_.samples())
     std::snprintf(noise.data(), noise.size(), ", noise scale %.3g samples", *samples);
-  print("step %lld/%lld loss %.4f%s learning rate %.2e, %.0f tokens/s%s",
+  print("step %lld/%lld loss %.4f%s learning rate %.2e, %.0f tokens/s%s%s",
         static_cast<long long>(applied_.step), static_cast<long long>(parts_.config.steps),
-        applied_.loss, bits.data(), learning_rate_, applied_.tokens_per_second, noise.data());
+        applied_.loss, bits.data(), learning_rate_, applied_.tokens_per_second,
+        trace_.exposed().c_str(), noise.data());
 }
 
 Status Trainer::save() {

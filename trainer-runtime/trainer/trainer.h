@@ -22,6 +22,7 @@
 #include "trainer-runtime/saving/sink.h"
 #include "trainer-runtime/trainer/pulse.h"
 #include "trainer-runtime/trainer/session.h"
+#include "trainer-runtime/trainer/trace.h"
 
 namespace pawl::trainer {
 
@@ -36,6 +37,7 @@ struct Parts {
   Pulse& pulse;
   const Clock& clock;
   int checkpoint_seconds = 60;
+  std::int64_t generation = 1;
   // Of the generation before, where the start state comes from memory.
   bool is_stored = true;  // the start state is what storage has, or nothing is worth storing yet
   std::optional<SteadyPoint> next_checkpoint = std::nullopt;
@@ -80,6 +82,7 @@ class Trainer {
     double square = 0;                            // of the gradient's norm
   };
 
+  Result<Outcome> train();
   Result<double> compute();
   double back_propagate(bool is_first, bool is_last);
   Result<Agreement> agree(double loss);
@@ -120,6 +123,7 @@ class Trainer {
   std::vector<std::int32_t> inputs_, targets_;  // of a micro-batch
   std::vector<float> features_;
   parallel::Dealing dealing_;
+  Trace trace_;
   double learning_rate_ = 0;        // of the last step
   double micro_batch_seconds_ = 0;  // of this rank, in this step; 0: it made none
   double micro_square_ = 0;         // squared norm of what its first one gave to the gradients

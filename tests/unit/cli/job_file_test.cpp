@@ -158,7 +158,7 @@ TEST_CASE("job_file: the configuration of a Native job is read as the trainer re
 TEST_CASE("job_file: the page about the trainer has every key with its default", "[cli]") {
   const std::string page = read_text(PAWL_SOURCE_DIR "/docs/trainer.md").value();
   const json flat = parse_json(format_config(TrainerConfig{})).flatten();
-  CHECK(flat.size() == 35);
+  CHECK(flat.size() == 38);
   for (const auto& [pointer, value] : flat.items()) {
     std::string key = pointer.substr(1);
     std::ranges::replace(key, '/', '.');

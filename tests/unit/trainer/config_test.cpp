@@ -125,6 +125,10 @@ TEST_CASE("config: an export spoils neither what the run begins with nor its dat
   };
   const std::string weights_are = "export must not be where model.weights is",
                     data_are = "export must not be in /d of data.paths";
+  CHECK(complaint(R"({"data": {"paths": ["/d"]}, "trace": {"folder": "/d/t/"}})") ==
+        "trace.folder must not be in /d of data.paths: it would be read as data");
+  CHECK(complaint(R"({"data": {"paths": ["/d"]}, "trace": {"folder": "/t", "steps": 1001}})") ==
+        "trace.steps must be a whole number from 1 to 1000");
   for (const Case& c :
        {Case{"/m/w.safetensors", "/m", weights_are.c_str()},
         Case{"/m", "/m/../m/a/..", weights_are.c_str()},
@@ -183,6 +187,7 @@ TEST_CASE("config: hashes tell different runs apart and not where the data lies"
   elsewhere.data.paths = {"/b"};
   elsewhere.model.weights = "/w";
   elsewhere.export_folder = "/e";
+  elsewhere.trace = {"/traces", 7, 2};
   longer.steps += 1;
   wider.model.channels *= 2;
   CHECK(config_hash(config) == config_hash(elsewhere));

@@ -101,6 +101,15 @@ struct GuardConfig {
   std::int64_t digest_every = 1000;
 };
 
+// Some steps as files for chrome://tracing and Perfetto (trainer/trace.h).
+struct TraceConfig {
+  std::string folder = "";  // made if it is not there; "": none is written
+  // Counted from where the process, or a new generation of its gang, begins: the first ones are
+  // slower. 1 to 10^12.
+  std::int64_t first_step = 10;
+  std::int64_t steps = 5;  // 1 to 1000
+};
+
 struct TrainerConfig {
   ModelConfig model;
   DataConfig data;
@@ -109,6 +118,7 @@ struct TrainerConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   GuardConfig guard;
+  TraceConfig trace;
   // none: gradients are summed in the order of the ranks. exact: no bit of any step depends on the
   // number of ranks, on who has which micro-batch, or on how often that has changed, among
   // processors with the same instructions; costs a little time and 8 bytes a parameter.
@@ -130,8 +140,8 @@ struct TrainerConfig {
 Result<TrainerConfig> parse_config(std::string_view json);
 // All fields, sorted: equal configurations give equal text.
 std::string format_config(const TrainerConfig& config);
-// SHA-256 of format_config without data.paths, model.weights and export: paths may differ between
-// machines.
+// SHA-256 of format_config without data.paths, model.weights, export and trace: paths may differ
+// between machines, and a trace changes nothing.
 std::string config_hash(const TrainerConfig& config);
 // What must be equal to load a checkpoint: SHA-256 of the model's part, without model.weights.
 std::string model_hash(const TrainerConfig& config);
