@@ -11,8 +11,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-NAMES = {"chaos": "chaos", "kueue": "kueue", "operator": "operator_bench", "placement": "placement", "recovery": "recovery", "spot": "spot",
-         "trainer": "trainer"}
+NAMES = {"chaos": "chaos", "exposed": "exposed", "kueue": "kueue", "operator": "operator_bench", "placement": "placement",
+         "recovery": "recovery", "spot": "spot", "trainer": "trainer"}
 
 
 def main():

@@ -2,7 +2,7 @@
 
 Ours is `pawl run` of examples/gpt-text.yaml, cut to few steps: operator, two launchers, two training processes. Theirs
 is `torchrun --nproc-per-node 2` of the same model (torch_gpt.py). PAWL_TORCH_PYTHON names a Python that has torch. Then
-what a slow rank costs (straggler.py).
+what a slow rank costs (straggler.py), and how much communication is exposed (exposed.py).
 """
 
 import json
@@ -15,12 +15,13 @@ import sys
 import tempfile
 import time
 
+import exposed
 import straggler
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LATER = ["gpt124m_fp32", "gpt124m_bf16", "gpt10m", "byte_gpt", "two_process_scaling_fp32", "two_process_scaling_bf16",
-         "allreduce", "rss_ratio", "exposed_comm"]
+         "allreduce", "rss_ratio"]
 STEPS = 20
 PAWL = ROOT / "build" / "release" / "bin" / "pawl"
 
@@ -81,5 +82,6 @@ def measure(is_smoke):
                   "torch": round(statistics.median(peer), 3) if peer else None, "bound": None}
     if not peer:
         first_step["why"] = "smoke run" if is_smoke else "PyTorch is not installed; set PAWL_TORCH_PYTHON"
-    return {"first_step_s": first_step, "straggler": straggler.measure(text, is_smoke), **{key: None for key in LATER},
+    return {"first_step_s": first_step, "straggler": straggler.measure(text, is_smoke),
+            "exposed_comm": exposed.measure(is_smoke), **{key: None for key in LATER},
             "why": "null keys are measured by the benchmark of the trainer runtime, which is not written yet"}
