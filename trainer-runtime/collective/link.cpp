@@ -14,6 +14,7 @@
 
 #include "common/os/process.h"
 #include "common/os/real_clock.h"
+#include "trainer-runtime/collective/verdict.h"
 #include "trainer-runtime/kernels/kernels.h"
 
 namespace pawl::collective {
@@ -22,6 +23,8 @@ namespace {
 // Sums are faster while what arrived is still in the cache.
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 constexpr int kTurnMs = 50;
+// Who is told to stop has nobody to name, unless it has waited for longer.
+constexpr std::chrono::milliseconds kStall{1'000};
 
 std::string describe(const Frame& frame) {
   const char* const names[] = {"sum of floats",
@@ -120,6 +123,7 @@ tl::unexpected<Error> Link::lost(int peer, const std::string& what) {
                         options_.peers[static_cast<std::size_t>(peer)] + ": " + what;
   abort(message);  // so that the whole ring learns of it, one neighbour after the other
   const std::lock_guard lock(cause_mutex_);
+  is_lost_ = cause_ == message;
   return fail(Code::kUnavailable, cause_);
 }
 
@@ -261,9 +265,46 @@ Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
   sending.frame.length = outgoing.size();
   Receiving receiving{sending.frame, {}, incoming};
   receiving.expected.length = incoming.into.size();
-  const SteadyPoint deadline = RealClock{}.steady_now() + options_.call_deadline;
+  const SteadyPoint begin = RealClock{}.steady_now();
   next_silent_since_.reset();
-  if (std::exchange(sequence_, frame.sequence) != frame.sequence) exchanges_ = 0;
+  if (std::exchange(sequence_, frame.sequence) != frame.sequence) begun_ = exchanges_ = 0;
+  Status moved = move(sending, receiving, begin + options_.call_deadline);
+  count_begun(receiving);
+  if (moved) {
+    ++exchanges_;
+  } else if (moved.error().code == Code::kUnavailable) {
+    const std::chrono::nanoseconds stall = std::min(kStall, options_.call_deadline / 2);
+    if (is_lost_ || RealClock{}.steady_now() - begin >= stall)
+      moved.error().message += "; " + verdict(receiving, begin);
+  }
+  return moved;
+}
+
+// The frame of exchange k has come through k + 1 ranks; of a broadcast this rank knows of the one
+// before it alone.
+void Link::count_begun(const Receiving& receiving) {
+  if (receiving.header_done < sizeof receiving.frame) return;
+  const int ranks = receiving.expected.operation == Operation::kBroadcast
+                        ? 1
+                        : static_cast<int>(std::min<std::uint64_t>(
+                              exchanges_ + 1, static_cast<std::uint64_t>(options_.world_size)));
+  begun_ = std::max(begun_, std::min(ranks, options_.world_size - 1));
+}
+
+std::string Link::verdict(const Receiving& receiving, SteadyPoint since) const {
+  const Frame& frame = receiving.expected;
+  return verdict_of({.rank = options_.rank,
+                     .world_size = options_.world_size,
+                     .operation = name_of(frame.operation),
+                     .sequence = frame.sequence,
+                     .bucket = frame.bucket,
+                     .is_broadcast = frame.operation == Operation::kBroadcast,
+                     .begun = begun_,
+                     .is_receiving = !receiving.is_done(),
+                     .waited = RealClock{}.steady_now() - since});
+}
+
+Status Link::move(Sending& sending, Receiving& receiving, SteadyPoint deadline) {
   while (!sending.is_done() || !receiving.is_done()) {
     if (is_aborted_.load()) {
       const std::lock_guard lock(cause_mutex_);
@@ -281,7 +322,6 @@ Status Link::exchange(const Frame& frame, std::span<const std::byte> outgoing,
     }
     if (!has_moved) PAWL_TRY_VOID(wait(!sending.is_done(), !receiving.is_done(), deadline));
   }
-  ++exchanges_;
   return {};
 }
 

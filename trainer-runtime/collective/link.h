@@ -55,7 +55,8 @@ class Link {
   Link(const RingOptions& options, Neighbours neighbours);
   // Sends `outgoing` as one frame and receives one frame of incoming.into.size() bytes; either may
   // be empty, then there is no frame. `frame` says what both belong to. Unavailable: a neighbour is
-  // gone, or time is up, or abort.
+  // gone, or time is up, or abort; says who did not do what (verdict.h), but of an abort that
+  // nobody has waited for.
   Status exchange(const Frame& frame, std::span<const std::byte> outgoing,
                   const Incoming& incoming);
   // The ring's thread: exchanges of the newest operation that are through.
@@ -68,6 +69,9 @@ class Link {
  private:
   struct Sending;
   struct Receiving;
+  Status move(Sending& sending, Receiving& receiving, SteadyPoint deadline);
+  void count_begun(const Receiving& receiving);
+  std::string verdict(const Receiving& receiving, SteadyPoint since) const;
   Result<bool> send_some(Sending& sending);
   Result<bool> receive_some(Receiving& receiving);
   Status check(const Frame& expected, const Frame& got) const;
@@ -82,6 +86,8 @@ class Link {
   std::vector<std::byte> scratch_;
   std::optional<SteadyPoint> next_silent_since_;
   std::uint64_t sequence_ = 0, exchanges_ = 0;  // of the newest operation
+  int begun_ = 0;                               // ranks before this one, see verdict.h
+  bool is_lost_ = false;                        // cause_ is of this rank's own
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> is_aborted_{false};
   std::mutex cause_mutex_;  // abort comes from another thread

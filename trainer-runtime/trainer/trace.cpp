@@ -77,7 +77,10 @@ void Trace::end_step() {
 }
 
 void Trace::finish(bool is_complete) {
-  if (is_active_) return write();
+  if (is_active_) {
+    take_records(true);
+    return write();
+  }
   if (is_complete && is_wanted() && !is_done_ && ring_.rank() == 0) {
     options_.print("trace: none is written: the run has ended before step " +
                    std::to_string(first_step_));
@@ -104,7 +107,7 @@ void Trace::take_records(bool is_kept) {
 void Trace::write() {
   is_active_ = false;
   is_done_ = true;
-  const std::string name = file_name(), rank = "rank " + std::to_string(ring_.rank());
+  const std::string name = file_name("trace"), rank = "rank " + std::to_string(ring_.rank());
   if (const Status written = put(name, text()); !written)
     return options_.print("trace: " + rank + " cannot write " + name + ": " +
                           written.error().message);

@@ -41,6 +41,9 @@ class Trace {
   // The run, or its generation, ends before the last of the steps: writes what there is. Of a
   // complete run that had none of them it says so.
   void finish(bool is_complete);
+  // The ring has failed with `why` under an operation: writes the last ones that it has recorded,
+  // as flight-rank<N>.json.
+  void write_flight(const std::string& why);
   // ", communication exposed 3.1%": of the time since the last call that for which the training
   // thread waited. Nothing with one rank.
   std::string exposed();
@@ -53,13 +56,13 @@ class Trace {
     SteadyPoint begun, ended;
     collective::Times times;
   };
-  bool is_wanted() const { return !config_.folder.empty(); }
+  bool is_wanted() const { return !config_.folder.empty() && !is_refused_; }
   Event event(const char* name) const;
   void end(Event& event);
   void take_records(bool is_kept);
   void write();
   Status put(const std::string& name, const std::string& text) const;
-  std::string file_name() const;
+  std::string file_name(const char* kind) const;
   std::string text() const;
   std::string text_of(const Event& event) const;
   std::string text_of(const collective::Record& record) const;
@@ -69,7 +72,7 @@ class Trace {
   const TraceOptions options_;
   const collective::Collective& ring_;
   const Clock& clock_;
-  bool is_active_ = false, is_done_ = false;
+  bool is_active_ = false, is_done_ = false, is_refused_ = false;
   std::int64_t step_ = 0, first_step_;
   Event whole_{}, phase_{};  // the step, and what is done now
   std::vector<Event> events_;

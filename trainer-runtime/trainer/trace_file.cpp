@@ -1,8 +1,10 @@
 // The file of a trace, and the folder that it is to be in.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 
+#include "common/base/json.h"
 #include "common/store/file_store.h"
 #include "trainer-runtime/trainer/trace.h"
 
@@ -15,6 +17,9 @@ using std::chrono::nanoseconds;
 
 // Rows, in the words of the format: threads of a process.
 constexpr int kTraining = 0, kNetwork = 1;
+
+// The newest: some steps of them.
+constexpr std::size_t kFlightRecords = 256;
 
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
@@ -57,13 +62,13 @@ Status Trace::open() {
   if (options_.start_step == 0) return fail(may_pass ? Code::kUnavailable : Code::kInvalid, why);
   // Hours of training are worth more.
   options_.print("rank " + std::to_string(ring_.rank()) + " writes no trace: " + why);
-  is_done_ = true;
+  is_refused_ = true;
   return {};
 }
 
-std::string Trace::file_name() const {
+std::string Trace::file_name(const char* kind) const {
   const std::string generation = std::to_string(options_.generation);
-  return "trace-rank" + std::to_string(ring_.rank()) +
+  return std::string(kind) + "-rank" + std::to_string(ring_.rank()) +
          (options_.generation > 1 ? "-generation" + generation : "") + ".json";
 }
 
@@ -100,6 +105,37 @@ std::string Trace::text_of(const collective::Record& record) const {
       ring_.rank(), kNetwork, static_cast<long long>(begun), static_cast<long long>(ended - begun),
       record.operation, static_cast<unsigned long long>(record.sequence), record.bucket,
       static_cast<unsigned long long>(record.bytes), micros_of(record.begun - record.queued));
+}
+
+void Trace::write_flight(const std::string& why) {
+  if (!is_wanted()) return;
+  const std::size_t all = ring_.records(0, scratch_), count = std::min(all, kFlightRecords);
+  if (count == 0 || scratch_[all - 1].ended != SteadyPoint{}) return;  // it failed elsewhere
+  const auto time = [&](SteadyPoint point) {
+    return point == SteadyPoint{} ? nlohmann::ordered_json()
+                                  : nlohmann::ordered_json(micros(point));
+  };
+  nlohmann::ordered_json records = nlohmann::ordered_json::array();
+  for (const collective::Record& record : std::span(scratch_).subspan(all - count, count)) {
+    records.push_back({{"sequence", record.sequence},
+                       {"operation", record.operation},
+                       {"bucket", record.bucket},
+                       {"bytes", record.bytes},
+                       {"queued", time(record.queued)},
+                       {"begun", time(record.begun)},
+                       {"ended", time(record.ended)}});
+    if (record.ended == SteadyPoint{}) records.back()["exchanges"] = record.exchanges;
+  }
+  const nlohmann::ordered_json object = {{"rank", ring_.rank()},
+                                         {"ranks", ring_.world_size()},
+                                         {"generation", options_.generation},
+                                         {"why", why},
+                                         {"records", std::move(records)}};
+  const std::string name = file_name("flight");
+  using Handler = nlohmann::ordered_json::error_handler_t;
+  if (const Status put_it = put(name, object.dump(1, ' ', false, Handler::replace) + "\n"); !put_it)
+    options_.print("trace: rank " + std::to_string(ring_.rank()) + " cannot write " + name + ": " +
+                   put_it.error().message);
 }
 
 std::string Trace::text() const {

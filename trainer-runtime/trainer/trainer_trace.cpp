@@ -9,6 +9,7 @@ Result<Outcome> Trainer::run() {
   auto outcome = train();
   parts_.pulse.tell(nullptr);
   trace_.finish(outcome.has_value());
+  if (!outcome) trace_.write_flight(outcome.error().message);
   return outcome;
 }
 

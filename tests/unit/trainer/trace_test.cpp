@@ -164,6 +164,38 @@ TEST_CASE("trace: a late rank is exposed time of the other, in its file and in t
   CHECK(std::stod(line->substr(at + 24)) > 30);
 }
 
+TEST_CASE("trace: when the ring breaks, each rank leaves what it did last", "[trainer]") {
+  const test::Folder folder;
+  TrainerConfig config = traced_config(folder, 4);
+  const auto ranks = test::run_gang(config, {.world_size = 3, .prepare = [&](Rank& rank) {
+                                               if (rank.ring->rank() != 1) return;
+                                               rank.session.orders = [&](std::int64_t poll) {
+                                                 if (poll == 5) rank.ring->abort("ended by \"x\"");
+                                                 return trainer::Orders{};
+                                               };
+                                             }});
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto& outcome = ranks[static_cast<std::size_t>(rank)].outcome;
+    REQUIRE_FALSE(outcome);
+    const json flight =
+        trace_in(config.trace.folder, "flight-rank" + std::to_string(rank) + ".json");
+    CHECK(flight["rank"] == rank);
+    CHECK(flight["why"] == outcome.error().message);
+    const json& records = flight["records"];
+    REQUIRE(records.size() == 12);  // a sum of gradients and the agreement, six times
+    CHECK(records[10]["ended"] >= records[10]["begun"]);
+    CHECK(records[11]["operation"] == "all-reduce");
+    CHECK(records[11]["ended"].is_null());
+    CHECK(records[11]["exchanges"] < 4);
+    // What there is of the steps, too.
+    const json trace = trace_in(config.trace.folder, "trace-rank" + std::to_string(rank) + ".json");
+    CHECK(named(row_of(trace, 0), "step").size() == 2);
+  }
+  // Told by nobody, ranks 0 and 2 say what they waited for.
+  const auto& why = ranks[2].outcome.error().message;
+  CHECK(why.find("all-reduce 12 (bucket 0)") != std::string::npos);
+}
+
 TEST_CASE("trace: a rank alone has no network, and says nothing of it", "[trainer]") {
   const test::Folder folder;
   TrainerConfig config = traced_config(folder, 7);  // ends with the run, a step too early
