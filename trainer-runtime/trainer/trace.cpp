@@ -38,15 +38,10 @@ Trace::Trace(const TraceConfig& config, TraceOptions options, const collective::
   wall_offset_ = offset_of(clock);
 }
 
-Trace::Event Trace::event(const char* name) const {
-  const SteadyPoint now = clock_.steady_now();
-  return {name, step_, now, now, ring_.times()};
-}
-
-void Trace::end(Event& event) {
-  event.ended = clock_.steady_now();
-  const collective::Times times = ring_.times();
-  event.times = {times.waited - event.times.waited, times.ran - event.times.ran};
+// Where the next one begins: nothing lies between two phases.
+void Trace::end(Event event, const Event& next) {
+  event.ended = next.begun;
+  event.times = {next.times.waited - event.times.waited, next.times.ran - event.times.ran};
   if (events_.size() < options_.events_max) {
     events_.push_back(event);
   } else {
@@ -58,26 +53,31 @@ void Trace::begin_step(std::int64_t step) {
   if (!is_wanted() || is_done_ || step < first_step_) return;
   if (!std::exchange(is_active_, true)) take_records(false);
   step_ = step;
-  whole_ = event("step");
-  phase_ = event("other");
+  phase_ = begin("other");
+  whole_ = phase_;
+  whole_.name = kStep;
 }
 
 void Trace::enter(const char* phase) {
   if (!is_active_) return;
-  end(phase_);
-  phase_ = event(phase);
+  const Event next = begin(phase);
+  end(phase_, next);
+  phase_ = next;
 }
 
 void Trace::end_step() {
   if (!is_active_) return;
-  end(phase_);
-  end(whole_);
+  const Event next = begin("other");
+  end(phase_, next);
+  end(whole_, next);
+  phase_ = next;
   take_records(true);
   if (step_ + 1 >= first_step_ + config_.steps) write();
 }
 
 void Trace::finish(bool is_complete) {
   if (is_active_) {
+    enter("other");
     take_records(true);
     return write();
   }

@@ -49,7 +49,8 @@ class Trace {
   std::string exposed();
 
  private:
-  // Of the training thread. `times` of what lies between are those of the ring.
+  static constexpr char kStep[] = "step";
+  // Of the training thread. `times`: of the ring, when it began; when it has ended, in between.
   struct Event {
     const char* name;
     std::int64_t step;
@@ -57,8 +58,10 @@ class Trace {
     collective::Times times;
   };
   bool is_wanted() const { return !config_.folder.empty() && !is_refused_; }
-  Event event(const char* name) const;
-  void end(Event& event);
+  Event begin(const char* name) const {
+    return {name, step_, clock_.steady_now(), {}, ring_.times()};
+  }
+  void end(Event event, const Event& next);
   void take_records(bool is_kept);
   void write();
   Status put(const std::string& name, const std::string& text) const;

@@ -83,7 +83,7 @@ std::string Trace::text_of(const Event& event) const {
   std::string arguments =
       formatted(R"({"step":%lld,"waited_us":%lld})", static_cast<long long>(event.step),
                 micros_of(event.times.waited));
-  if (event.name == whole_.name) {
+  if (event.name == kStep) {
     arguments = formatted(
         R"({"step":%lld,"exposed_us":%lld,"network_us":%lld,"exposed_percent":%.3f})",
         static_cast<long long>(event.step), micros_of(event.times.waited),

@@ -115,8 +115,7 @@ TEST_CASE("trace: each rank writes the steps that were asked for, and their part
         waited += phase.arguments["waited_us"].get<std::int64_t>();
         names.insert(phase.name);
       }
-      CHECK(parts <= whole);
-      CHECK(parts >= whole - 1 - whole / 20);  // a look at the clock lies between two phases
+      CHECK(parts == whole);
       CHECK(waited <= step.arguments["exposed_us"].get<std::int64_t>());
       // One reduce-scatter and one all-gather of the only bucket, and the agreement.
       const auto count = std::ranges::count_if(network, [&](const Span& one) {
@@ -140,7 +139,7 @@ TEST_CASE("trace: a late rank is exposed time of the other, in its file and in t
   const test::Folder folder;
   TrainerConfig config = traced_config(folder, 4);
   config.log_every = 1;
-  constexpr auto kLate = 200ms;
+  constexpr auto kLate = 600ms;
   const auto ranks = test::run_gang(config, {.world_size = 2, .prepare = [&](Rank& rank) {
                                                if (rank.ring->rank() == 0) return;
                                                // Before it agrees to the fifth step.
@@ -150,18 +149,19 @@ TEST_CASE("trace: a late rank is exposed time of the other, in its file and in t
                                                };
                                              }});
   for (const Rank& rank : ranks) REQUIRE(rank.outcome);
-  const auto exposed = [&](int rank) -> std::int64_t {
+  const auto waited = [&](int rank, const char* what, const char* key) -> std::int64_t {
     const json trace = trace_in(config.trace.folder, "trace-rank" + std::to_string(rank) + ".json");
-    return named(row_of(trace, 0), "step").at(1).arguments["exposed_us"];
+    return named(row_of(trace, 0), what).at(1).arguments[key];
   };
-  CHECK(exposed(0) >= 100'000);
-  CHECK(exposed(1) < exposed(0));
+  CHECK(waited(0, "step", "exposed_us") >= 200'000);
+  CHECK(waited(0, "agree", "waited_us") >= 200'000);
+  CHECK(waited(1, "agree", "waited_us") < waited(0, "agree", "waited_us"));
   const auto line = std::ranges::find_if(
       ranks[0].lines, [](const auto& one) { return one.starts_with("step 5/8 loss"); });
   REQUIRE(line != ranks[0].lines.end());
   const auto at = line->find(", communication exposed ");
   REQUIRE(at != std::string::npos);
-  CHECK(std::stod(line->substr(at + 24)) > 30);
+  CHECK(std::stod(line->substr(at + 24)) > 10);
 }
 
 TEST_CASE("trace: when the ring breaks, each rank leaves what it did last", "[trainer]") {
@@ -190,6 +190,8 @@ TEST_CASE("trace: when the ring breaks, each rank leaves what it did last", "[tr
     // What there is of the steps, too.
     const json trace = trace_in(config.trace.folder, "trace-rank" + std::to_string(rank) + ".json");
     CHECK(named(row_of(trace, 0), "step").size() == 2);
+    check_no_overlap(named(row_of(trace, 0), "step", false));
+    check_no_overlap(row_of(trace, 1));
   }
   // Told by nobody, ranks 0 and 2 say what they waited for.
   const auto& why = ranks[2].outcome.error().message;
@@ -205,6 +207,9 @@ TEST_CASE("trace: a rank alone has no network, and says nothing of it", "[traine
   CHECK_FALSE(has_line(ranks[0], "exposed"));
   const json trace = trace_in(config.trace.folder, "trace-rank0.json");
   CHECK(named(row_of(trace, 0), "step").size() == 2);
+  const auto phases = named(row_of(trace, 0), "step", false);
+  check_no_overlap(phases);
+  CHECK(named(phases, "validate").size() == 4);  // behind the last step
   CHECK(row_of(trace, 1).empty());
   config.trace.first_step = 9;
   config.trace.folder += "/none";
