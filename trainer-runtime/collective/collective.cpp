@@ -14,6 +14,7 @@ class Self final : public Collective {
   Ticket start_reduce_scatter(std::span<float>, int) override { return {}; }
   Ticket start_reduce_scatter(std::span<std::int64_t>, int) override { return {}; }
   Ticket start_all_gather(std::span<float>, int) override { return {}; }
+  Ticket start_all_gather(std::span<std::byte>, int) override { return {}; }
   Status wait(Ticket) override { return {}; }
   Status all_reduce(std::span<double>) override { return {}; }
   Status broadcast(std::span<std::byte>, int) override { return {}; }

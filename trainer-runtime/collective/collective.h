@@ -65,6 +65,9 @@ class Collective {
   virtual Ticket start_reduce_scatter(std::span<float> values, int bucket) = 0;
   virtual Ticket start_reduce_scatter(std::span<std::int64_t> values, int bucket) = 0;
   virtual Ticket start_all_gather(std::span<float> values, int bucket) = 0;
+  // Bytes that nobody sums, in world_size slots of equal size, one behind the other: each rank has
+  // filled the slot of its number, and all get all. A rank sends world_size - 1 slots.
+  virtual Ticket start_all_gather(std::span<std::byte> slots, int bucket) = 0;
   // Returns when this and everything before it is done.
   virtual Status wait(Ticket ticket) = 0;
   virtual Status all_reduce(std::span<double> values) = 0;

@@ -27,14 +27,10 @@ constexpr int kTurnMs = 50;
 constexpr std::chrono::milliseconds kStall{1'000};
 
 std::string describe(const Frame& frame) {
-  const char* const names[] = {"sum of floats",
-                               "sum of doubles",
-                               "broadcast",
-                               "sum of integers",
-                               "scattered sum of floats",
-                               "scattered sum of integers",
-                               "gathering of floats",
-                               "unknown"};
+  const char* const names[] = {
+      "sum of floats",       "sum of doubles",          "broadcast",
+      "sum of integers",     "scattered sum of floats", "scattered sum of integers",
+      "gathering of floats", "gathering of bytes",      "unknown"};
   const auto index = std::min(static_cast<std::size_t>(frame.operation), std::size(names) - 1);
   return "operation " + std::to_string(frame.sequence) + " (" + names[index] + ", bucket " +
          std::to_string(frame.bucket) + ", " + std::to_string(frame.total) + " bytes)";
@@ -76,6 +72,7 @@ const char* name_of(Operation operation) {
     case Operation::kScatterInteger:
       return "reduce-scatter";
     case Operation::kGatherFloat:
+    case Operation::kGatherBytes:
       return "all-gather";
   }
   return "operation";

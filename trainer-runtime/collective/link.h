@@ -24,7 +24,8 @@ enum class Operation : std::uint32_t {
   kSumInteger,
   kScatterFloat,
   kScatterInteger,
-  kGatherFloat
+  kGatherFloat,
+  kGatherBytes
 };
 
 struct Frame {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/os/real_clock.h"
 #include "trainer-runtime/collective/link.h"
 
@@ -73,6 +74,10 @@ class Ring final : public Collective {
   }
   Ticket start_all_gather(std::span<float> values, int bucket) override {
     return start(Operation::kGatherFloat, std::as_writable_bytes(values), bucket);
+  }
+  Ticket start_all_gather(std::span<std::byte> slots, int bucket) override {
+    PAWL_CHECK(slots.size() % static_cast<std::size_t>(world_size_) == 0, "slots are not equal");
+    return start(Operation::kGatherBytes, slots, bucket);
   }
   Status all_reduce(std::span<double> values) override {
     return wait(start(Operation::kSumDouble, std::as_writable_bytes(values), 0));
@@ -160,11 +165,14 @@ class Ring final : public Collective {
 
   // Doubles are a few numbers that everybody waits for: cut evenly.
   std::span<std::byte> chunk(const Work& work, int index) const {
-    const Arrival arrival = arrival_of(work.frame.operation);
-    const std::size_t element = element_bytes(arrival), count = work.bytes.size() / element,
-                      n = static_cast<std::size_t>(world_size_);
     const int rank = (index % world_size_ + world_size_) % world_size_;
-    const auto c = static_cast<std::size_t>(rank);
+    const auto c = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(world_size_);
+    if (work.frame.operation == Operation::kGatherBytes) {
+      const std::size_t slot = work.bytes.size() / n;
+      return work.bytes.subspan(c * slot, slot);
+    }
+    const Arrival arrival = arrival_of(work.frame.operation);
+    const std::size_t element = element_bytes(arrival), count = work.bytes.size() / element;
     const Chunk part = arrival == Arrival::kAddDouble ? Chunk{count * c / n, count * (c + 1) / n}
                                                       : chunk_of(count, rank, world_size_);
     return work.bytes.subspan(part.first * element, (part.last - part.first) * element);
@@ -172,7 +180,9 @@ class Ring final : public Collective {
 
   Status reduce(const Work& work) {
     const Operation operation = work.frame.operation;
-    if (operation != Operation::kGatherFloat) PAWL_TRY_VOID(scatter(work));
+    const bool is_gathered =
+        operation == Operation::kGatherFloat || operation == Operation::kGatherBytes;
+    if (!is_gathered) PAWL_TRY_VOID(scatter(work));
     const bool is_scattered =
         operation == Operation::kScatterFloat || operation == Operation::kScatterInteger;
     return is_scattered ? Status{} : gather(work);

@@ -1,4 +1,4 @@
-// A ring on the loopback device, one thread a rank.
+// Ranks as threads, each with its own connections to the others on the loopback device.
 #pragma once
 
 #include <chrono>

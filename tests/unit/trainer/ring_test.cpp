@@ -19,6 +19,7 @@
 using namespace pawl;
 using namespace std::chrono_literals;
 using collective::Collective;
+using Gang = test::RingGang;
 
 namespace {
 
@@ -30,8 +31,6 @@ std::string hex_of(const collective::Mac& mac) {
   }
   return text;
 }
-
-using Gang = test::RingGang;
 
 float value_of(int rank, std::size_t index) {
   return static_cast<float>((rank + 1) * 0.37) * static_cast<float>(index % 91) - 5;

@@ -181,6 +181,7 @@ TEST_CASE(
       collective::Ticket start_reduce_scatter(std::span<float>, int) override { return {}; }
       collective::Ticket start_reduce_scatter(std::span<std::int64_t>, int) override { return {}; }
       collective::Ticket start_all_gather(std::span<float>, int) override { return {}; }
+      collective::Ticket start_all_gather(std::span<std::byte>, int) override { return {}; }
       Status wait(collective::Ticket) override { return {}; }
       Status all_reduce(std::span<double>) override { return {}; }
       Status broadcast(std::span<std::byte>, int) override { return {}; }
