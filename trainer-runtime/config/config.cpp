@@ -261,6 +261,17 @@ void read_guard(Reader reader, GuardConfig& guard) {
   reader.finish();
 }
 
+void read_parallel(Reader reader, ParallelConfig& parallel) {
+  reader.one_of("zero", parallel.zero, {0, 1});
+  reader.one_of("compression", parallel.compression, {"none", "bf16", "int8", "sign", "top_k"});
+  if (parallel.compression == "top_k") {
+    reader.read("compression_share", parallel.compression_share, 1e-6, 1);
+  } else {
+    reader.refuse("compression_share", "is for parallel.compression top_k alone");
+  }
+  reader.finish();
+}
+
 void read_rest(Reader& reader, TrainerConfig& config) {
   read_data(reader.child("data"), config.data);
   Reader batch = reader.child("batch");
@@ -268,9 +279,7 @@ void read_rest(Reader& reader, TrainerConfig& config) {
   batch.read("micro", config.batch.micro, 1, 1'000'000);
   batch.one_of("dealing", config.batch.dealing, {"measured", "even"});
   batch.finish();
-  Reader parallel = reader.child("parallel");
-  parallel.one_of("zero", config.parallel.zero, {0, 1});
-  parallel.finish();
+  read_parallel(reader.child("parallel"), config.parallel);
   read_optimizer(reader.child("optimizer"), config.optimizer);
   read_schedule(reader.child("schedule"), config.schedule);
   read_guard(reader.child("guard"), config.guard);
@@ -356,6 +365,17 @@ std::optional<std::string> inconsistency(const TrainerConfig& config) {
   if (config.is_sharded() && optimizer.kind != "adamw" && optimizer.kind != "sgd") {
     return "parallel.zero 1 is for optimizer.kind adamw and sgd: " + optimizer.kind +
            " needs the norm of whole tensors";
+  }
+  const std::string compression = "parallel.compression " + config.parallel.compression;
+  if (config.is_compressed() && config.is_exact()) {
+    return compression +
+           " is not for determinism exact, as its sums depend on the number of ranks; set one of "
+           "them to none";
+  }
+  if (config.is_compressed() && config.is_sharded()) {
+    return compression +
+           " is not for parallel.zero 1, which sums each part on one rank alone; set parallel.zero "
+           "to 0 or parallel.compression to none";
   }
   if (config.guard.spike > 0 && config.guard.spike < 1.5)
     return "guard.spike must be 0, for none, or 1.5 or more: times the usual gradient norm";

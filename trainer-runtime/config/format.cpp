@@ -75,13 +75,19 @@ json guard_json(const GuardConfig& c) {
   return object;
 }
 
+json parallel_json(const ParallelConfig& c) {
+  json object = {{"zero", c.zero}, {"compression", c.compression}};
+  if (c.compression == "top_k") object["compression_share"] = c.compression_share;
+  return object;
+}
+
 json config_json(const TrainerConfig& c) {
   json object = {
       {"model", model_json(c)},
       {"data", data_json(c.data)},
       {"batch",
        {{"global", c.batch.global}, {"micro", c.batch.micro}, {"dealing", c.batch.dealing}}},
-      {"parallel", {{"zero", c.parallel.zero}}},
+      {"parallel", parallel_json(c.parallel)},
       {"optimizer", optimizer_json(c.optimizer)},
       {"schedule", schedule_json(c.schedule)},
       {"guard", guard_json(c.guard)},
@@ -112,7 +118,8 @@ std::string config_hash(const TrainerConfig& config) {
   object.erase("trace");
   // An older version did not know these; what was hashed without them keeps its hash.
   if (object["guard"] == guard_json({})) object.erase("guard");
-  if (!config.is_sharded()) object.erase("parallel");
+  if (!config.is_compressed()) object["parallel"].erase("compression");
+  if (!config.is_compressed() && !config.is_sharded()) object.erase("parallel");
   return sha256_hex(object.dump());
 }
 

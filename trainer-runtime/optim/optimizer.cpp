@@ -159,10 +159,11 @@ TrainingArrays::TrainingArrays(Index count, std::size_t state_count)
 }
 
 TrainingArrays::TrainingArrays(const TrainerConfig& config, Index count)
-    : TrainingArrays(count, state_names(config.optimizer).size()) {}
+    : TrainingArrays(config, count, Ownership(count)) {}
 
 TrainingArrays::TrainingArrays(const TrainerConfig& config, Index count, Ownership of_rank)
     : parameters(static_cast<std::size_t>(count)), owned(std::move(of_rank)) {
+  if (config.is_compressed()) residual.values = device::Buffer<float>(parameters.size());
   const std::size_t state_count = state_names(config.optimizer).size();
   for (std::size_t i = 0; i < state_count; ++i)
     states.emplace_back(static_cast<std::size_t>(owned.count()));

@@ -14,6 +14,14 @@
 
 namespace pawl::optim {
 
+// Of error feedback (compress/compressor.h): what the gradients so far had and no frame has said.
+struct Residual {
+  device::Buffer<float> values;  // of all parameters; none where gradients are not compressed
+  // False: of this rank's gradients, and each rank has another. True: of all ranks' together, and
+  // all have the same: each adds a part of it, its chunk, to its next gradient.
+  bool is_summed = false;
+};
+
 // What a checkpoint holds, but for a few scalars.
 struct TrainingArrays {
   TrainingArrays(models::Index count, std::size_t state_count);
@@ -23,7 +31,8 @@ struct TrainingArrays {
   Ownership owned;
   // Of the optimizer, as state_names, of what is owned; zero at first.
   std::vector<device::Buffer<float>> states;
-  // Parameters, then states.
+  Residual residual;
+  // Parameters, then states: what is equal on all ranks, but for what only others own.
   std::vector<std::span<float>> spans();
   std::vector<std::span<const float>> spans() const;
 };

@@ -10,12 +10,6 @@
 namespace pawl::parallel {
 namespace {
 
-template <typename T>
-std::span<T> part_of(std::span<T> all, const Bucket& bucket) {
-  return all.subspan(static_cast<std::size_t>(bucket.first),
-                     static_cast<std::size_t>(bucket.last - bucket.first));
-}
-
 class ExactReducer final : public GradientReducer {
  public:
   ExactReducer(collective::Collective& ring, std::span<float> gradients, std::int64_t micro_batches,
@@ -90,9 +84,13 @@ collective::Ticket GradientReducer::start(const Bucket& bucket, int index) {
 Status GradientReducer::finish() {
   ready(0);
   Status status;
-  for (const collective::Ticket ticket : tickets_) {
-    status = ring_.wait(ticket);
-    if (!status) break;
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    // Also behind a bucket that is wrong: the ring writes to the others until they are done.
+    if (const Status waited = ring_.wait(tickets_[i]); !waited) {
+      if (status) status = waited;
+      break;
+    }
+    if (status) status = arrived(buckets_[i], static_cast<int>(i));
   }
   tickets_.clear();
   return status;

@@ -32,10 +32,18 @@ class GradientReducer {
   void ready(models::Index first);
   // Returns when all buckets, or chunks, are sums over all ranks. Then the next step may begin,
   // with gradients set to zero. Corrupt: a gradient of this rank cannot be summed.
+  // Unavailable: a rank is gone, or sent no gradient; the gang has to be formed again.
   virtual Status finish();
+  // The step of the last finish() is applied. Without it, it was given up.
+  virtual void commit() {}
+  // On all ranks, before a checkpoint: makes what each rank keeps from step to step, if anything,
+  // their sum.
+  virtual Status sum_residuals() { return {}; }
 
  protected:
   virtual collective::Ticket start(const Bucket& bucket, int index);
+  // Its ticket is done.
+  virtual Status arrived(const Bucket& /*bucket*/, int /*index*/) { return {}; }
 
   collective::Collective& ring_;
   std::span<float> gradients_;

@@ -38,6 +38,7 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
   if (!how.has_state) {
     received = std::make_unique<optim::TrainingArrays>(
         static_cast<models::Index>(arrays->parameters.size()), arrays->states.size());
+    received->residual.values = device::Buffer<float>(arrays->residual.values.size());
   }
   PAWL_TRY(holders, ring.all_gather(how.has_state ? "1" : ""));
   const auto source = static_cast<std::size_t>(how.source);
@@ -45,8 +46,7 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
     return fail(Code::kUnavailable, "rank " + std::to_string(how.source) +
                                         " was to feed the others and does not hold the state");
   }
-  const bool is_needed =
-      std::ranges::any_of(holders, [](const std::string& one) { return one.empty(); });
+  const bool is_needed = std::ranges::count(holders, "") > 0;
   for (const std::span<float> own : (received ? *received : *arrays).spans()) {
     if (is_needed) PAWL_TRY_VOID(broadcast(ring, how.source, own, is_source || received));
   }
@@ -61,6 +61,21 @@ Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
   PAWL_TRY(scalars, ring.all_gather(is_source ? how.scalars : ""));
   if (received) arrays = std::move(received);
   return scalars[source];
+}
+
+Status hand_over_residual(collective::Collective& ring, optim::Residual& residual) {
+  PAWL_TRY(holders, ring.all_gather(residual.is_summed ? "1" : ""));
+  const auto source = static_cast<int>(std::ranges::find(holders, "1") - holders.begin());
+  const bool is_needed = std::ranges::count(holders, "") > 0;
+  if (source == ring.world_size() || !is_needed) return {};
+  // Beside what is kept, as in hand_over.
+  device::Buffer<float> received(residual.is_summed ? 0 : residual.values.size());
+  PAWL_TRY_VOID(broadcast(ring, source,
+                          residual.is_summed ? residual.values.span() : received.span(),
+                          ring.rank() == source || !residual.is_summed));
+  if (!residual.is_summed) std::swap(residual.values, received);
+  residual.is_summed = true;
+  return {};
 }
 
 }  // namespace pawl::parallel

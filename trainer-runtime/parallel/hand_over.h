@@ -23,4 +23,10 @@ struct HandOver {
 Result<std::string> hand_over(collective::Collective& ring, const HandOver& how,
                               std::unique_ptr<optim::TrainingArrays>& arrays);
 
+// Then, where gradients are compressed, on all ranks: a rank keeps the residual of its own
+// gradients, and who got the state begins with none. Where one has that of all ranks together (a
+// checkpoint was being made), all get it, as some would else add theirs a second time. Errors as
+// above.
+Status hand_over_residual(collective::Collective& ring, optim::Residual& residual);
+
 }  // namespace pawl::parallel

@@ -24,7 +24,12 @@ constexpr Index bucket_elements(int world_size) {
 
 struct Bucket {
   Index first = 0, last = 0;
+  std::size_t count() const { return static_cast<std::size_t>(last - first); }
 };
+template <typename T>
+std::span<T> part_of(std::span<T> all, const Bucket& bucket) {
+  return all.subspan(static_cast<std::size_t>(bucket.first), bucket.count());
+}
 // In the order in which gradients become final: from the end of the array to its start. Where
 // buckets are a chunk unit or more, all but the array's end lies on multiples of it.
 std::vector<Bucket> buckets_of(Index count, Index elements);

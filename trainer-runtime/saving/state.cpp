@@ -24,6 +24,8 @@ std::vector<std::string> all_arrays(std::vector<std::string> states) {
   return states;
 }
 
+const char* const kResidual = "compression.residual";
+
 void put_validated(nlohmann::json& object, const char* name,
                    const std::optional<Validated>& validated) {
   if (!validated) return;
@@ -39,6 +41,37 @@ std::optional<Validated> validated_at(const nlohmann::json& object, const char* 
   Validated validated{step.get<std::int64_t>(), loss.get<double>()};
   if (accuracy.is_number()) validated.accuracy = accuracy.get<double>();
   return validated;
+}
+
+struct Target {
+  std::string array;  // "": the parameters
+  std::span<float> into;
+  const optim::Ownership& owned;  // what of all elements `into` holds
+};
+
+// False: the checkpoint has nothing of it.
+Result<bool> load_array(const checkpoint::Reader& reader,
+                        const std::vector<models::Tensor>& tensors, const Target& target) {
+  const auto is_stored = [&](const models::Tensor& tensor) {
+    return reader.find(stored_tensor(tensor, target.array).name) != nullptr;
+  };
+  if (!target.array.empty() && std::ranges::none_of(tensors, is_stored)) return false;
+  for (const models::Tensor& tensor : tensors) {
+    const checkpoint::Tensor wanted = stored_tensor(tensor, target.array);
+    const checkpoint::Tensor* found = reader.find(wanted.name);
+    if (found == nullptr || *found != wanted) {
+      return fail(Code::kInvalid, "the checkpoint is of another model: it has no tensor \"" +
+                                      wanted.name + "\" of this shape");
+    }
+    for (const optim::Owned& part :
+         target.owned.within(tensor.offset, tensor.offset + tensor.elements)) {
+      const auto into = target.into.subspan(static_cast<std::size_t>(part.at),
+                                            static_cast<std::size_t>(part.count()));
+      PAWL_TRY_VOID(reader.read(wanted.name, static_cast<std::uint64_t>(part.first - tensor.offset),
+                                std::as_writable_bytes(into)));
+    }
+  }
+  return true;
 }
 
 optim::GuardState guard_at(const nlohmann::json& object) {
@@ -164,7 +197,8 @@ void Shard::begin(const std::vector<checkpoint::Piece>& pieces) {
 
 void Shard::fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const {
   PAWL_CHECK(out.size() == bytes(), "a shard's buffer has the wrong size");
-  const std::vector<std::span<const float>> sources = arrays.spans();
+  std::vector<std::span<const float>> sources = arrays.spans();
+  sources.push_back(arrays.residual.values.span());
   std::memcpy(out.data(), header_.data(), header_.size());
   std::byte* to = out.data() + header_.size();
   for (const Part& part : parts_) {
@@ -173,43 +207,33 @@ void Shard::fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) 
   }
 }
 
+std::vector<std::string> stored_arrays(const TrainerConfig& config) {
+  std::vector<std::string> names = optim::state_names(config.optimizer);
+  if (config.is_compressed()) names.emplace_back(kResidual);
+  return names;
+}
+
 Result<bool> load_arrays(const checkpoint::Reader& reader,
                          const std::vector<models::Tensor>& tensors,
                          const std::vector<std::string>& states, optim::TrainingArrays& arrays) {
   const std::vector<std::string> names = all_arrays(states);
   const std::vector<std::span<float>> targets = arrays.spans();
+  const optim::Ownership everything(static_cast<models::Index>(arrays.parameters.size()));
   bool has_states = true;
   for (std::size_t array = 0; array < names.size(); ++array) {
-    const auto is_stored = [&](const models::Tensor& tensor) {
-      return reader.find(stored_tensor(tensor, names[array]).name) != nullptr;
-    };
-    if (array > 0 && std::ranges::none_of(tensors, is_stored)) {
-      has_states = false;
-      continue;
-    }
-    for (const models::Tensor& tensor : tensors) {
-      const checkpoint::Tensor wanted = stored_tensor(tensor, names[array]);
-      const checkpoint::Tensor* found = reader.find(wanted.name);
-      if (found == nullptr || *found != wanted) {
-        return fail(Code::kInvalid, "the checkpoint is of another model: it has no tensor \"" +
-                                        wanted.name + "\" of this shape");
-      }
-      const models::Index end = tensor.offset + tensor.elements;
-      const std::vector<optim::Owned> parts =
-          array == 0 ? std::vector{optim::Owned{tensor.offset, end, tensor.offset}}
-                     : arrays.owned.within(tensor.offset, end);
-      for (const optim::Owned& part : parts) {
-        const auto into = targets[array].subspan(static_cast<std::size_t>(part.at),
-                                                 static_cast<std::size_t>(part.count()));
-        PAWL_TRY_VOID(reader.read(wanted.name,
-                                  static_cast<std::uint64_t>(part.first - tensor.offset),
-                                  std::as_writable_bytes(into)));
-      }
-    }
+    PAWL_TRY(is_stored,
+             load_array(reader, tensors,
+                        {names[array], targets[array], array == 0 ? everything : arrays.owned}));
+    has_states = has_states && is_stored;
   }
   if (!has_states) {
     for (std::size_t i = 1; i < targets.size(); ++i) std::ranges::fill(targets[i], 0.0F);
   }
+  const std::span<float> residual = arrays.residual.values.span();
+  if (residual.empty()) return has_states;
+  PAWL_TRY(is_stored, load_array(reader, tensors, {kResidual, residual, everything}));
+  if (!is_stored) std::ranges::fill(residual, 0.0F);
+  arrays.residual.is_summed = is_stored;
   return has_states;
 }
 

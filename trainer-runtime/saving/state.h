@@ -1,7 +1,7 @@
 // What a checkpoint of a training run holds, and how it becomes this rank's shard and back: the
 // parameters by their own names, the optimizer's states with what they are before that, as
-// "adamw.moment1.<name>", and a few scalars in the manifest. Any number of ranks loads what any
-// other number saved. One thread.
+// "adamw.moment1.<name>" (so too the residual of compressed gradients), and a few scalars in the
+// manifest. Any number of ranks loads what any other number saved. One thread.
 #pragma once
 
 #include <cstddef>
@@ -47,23 +47,27 @@ struct TrainerState {
 std::string encode_state(const TrainerState& state);
 Result<TrainerState> decode_state(const std::string& json);
 
+// What a run's checkpoints hold of each parameter beside itself: optim::state_names, and, where
+// gradients are compressed, "compression.residual", the residuals' sum over all ranks.
+std::vector<std::string> stored_arrays(const TrainerConfig& config);
+
 // This rank's part of all tensors, as one safetensors file.
 class Shard {
  public:
   // Of ranks that all hold everything: the slice rank / world_size of all tensors laid end to end.
-  // `states`: optim::state_names.
+  // `states`: stored_arrays.
   Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
         int rank, int world_size);
   // What this rank alone owns, parameters and states.
   Shard(const std::vector<models::Tensor>& tensors, const std::vector<std::string>& states,
         const optim::Ownership& owned);
   std::size_t bytes() const { return header_.size() + data_bytes_; }
-  // `out` has bytes() bytes.
+  // `out` has bytes() bytes. A residual that is stored has to be summed.
   void fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) const;
 
  private:
   struct Part {
-    std::size_t array;            // 0: parameters, then states
+    std::size_t array;            // 0: parameters, then states, then the residual
     std::size_t first, elements;  // in the array
   };
   void begin(const std::vector<checkpoint::Piece>& pieces);
@@ -73,7 +77,9 @@ class Shard {
 };
 
 // Fills the arrays, of the states what is owned. Invalid when the checkpoint is of another model:
-// says which tensor. False: it is of another optimizer, and this one's states are zero.
+// says which tensor. False: it is of another optimizer, and this one's states are zero. A residual
+// that the arrays have no place for is left out, and one that the checkpoint lacks is zero.
+// `states`: optim::state_names.
 Result<bool> load_arrays(const checkpoint::Reader& reader,
                          const std::vector<models::Tensor>& tensors,
                          const std::vector<std::string>& states, optim::TrainingArrays& arrays);

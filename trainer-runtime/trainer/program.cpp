@@ -12,6 +12,7 @@
 #include "common/os/process.h"
 #include "trainer-runtime/collective/ring.h"
 #include "trainer-runtime/kernels/matmul.h"
+#include "trainer-runtime/parallel/make_reducer.h"
 #include "trainer-runtime/trainer/channel_session.h"
 #include "trainer-runtime/trainer/first_parameters.h"
 #include "trainer-runtime/trainer/options.h"
@@ -122,7 +123,7 @@ void print_plan(const Run& run, const Welcome& gang, const saving::TrainerState&
       kernels::table<float>().name, kernels::matmul_library()[0] != '\0' ? " and " : "",
       kernels::matmul_library(),
       4 * static_cast<double>(count + states * run.arrays->owned.count()) / 1e6,
-      static_cast<double>(count) * (run.config.is_exact() ? 12 : 4) / 1e6,
+      static_cast<double>(parallel::reducer_bytes(run.config, count, gang.world_size)) / 1e6,
       static_cast<double>(run.model->activation_bytes()) / 1e6, static_cast<long long>(start.step),
       begins_anew
           ? "; the optimizer's states begin at zero, as the checkpoint has none of this kind"

@@ -75,6 +75,8 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
                                         std::to_string(gang.start_step) + " of generation " +
                                         std::to_string(gang.base_generation));
   }
+  if (gang.base_generation > 0 && run.config.is_compressed())
+    PAWL_TRY_VOID(parallel::hand_over_residual(*run.ring, run.arrays->residual));
   if (memory.state.step != gang.start_step) {
     return fail(Code::kInvalid, "the generation starts at step " + std::to_string(gang.start_step) +
                                     ", its state is of step " + std::to_string(memory.state.step));
@@ -85,9 +87,9 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
 }
 
 saving::Shard shard_of(const Run& run, const Welcome& gang) {
-  const auto states = optim::state_names(run.config.optimizer);
-  if (run.config.is_sharded()) return {run.model->tensors(), states, run.arrays->owned};
-  return {run.model->tensors(), states, gang.rank, gang.world_size};
+  const auto stored = saving::stored_arrays(run.config);
+  if (run.config.is_sharded()) return {run.model->tensors(), stored, run.arrays->owned};
+  return {run.model->tensors(), stored, gang.rank, gang.world_size};
 }
 
 }  // namespace pawl::trainer

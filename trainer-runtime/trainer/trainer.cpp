@@ -10,6 +10,7 @@
 #include "trainer-runtime/optim/guard.h"
 #include "trainer-runtime/optim/schedule.h"
 #include "trainer-runtime/parallel/digests.h"
+#include "trainer-runtime/parallel/make_reducer.h"
 
 namespace pawl::trainer {
 namespace {
@@ -53,13 +54,8 @@ Trainer::Trainer(const Parts& parts, const saving::TrainerState& start)
   const auto numbers = [&](models::Index of_sample) {
     return static_cast<std::size_t>(parts.config.batch.micro * of_sample);
   };
-  const parallel::ReducerOptions options{.is_sharded = parts.config.is_sharded()};
   reducer_ =
-      parts.config.is_exact()
-          ? parallel::make_exact_reducer(parts.ring, gradients_.span(),
-                                         parts.config.batch.global / parts.config.batch.micro,
-                                         options)
-          : std::make_unique<parallel::GradientReducer>(parts.ring, gradients_.span(), options);
+      parallel::make_reducer(parts.config, parts.ring, gradients_.span(), parts.arrays.residual);
   inputs_.resize(numbers(shape_.inputs));
   targets_.resize(numbers(shape_.targets));
   features_.resize(numbers(shape_.features));
@@ -236,11 +232,13 @@ Status Trainer::apply(const Agreement& agreed) {
 Status Trainer::update(const Agreement& agreed, double norm) {
   // What a micro-batch gives is divided by the targets of the whole step.
   const double passes = static_cast<double>(parts_.config.batch.global / parts_.config.batch.micro);
-  if (agreed.micro_batches > 0)
+  // A gradient that was compressed has another norm.
+  if (agreed.micro_batches > 0 && !parts_.config.is_compressed())
     noise_scale_.add(agreed.micro_squares / agreed.micro_batches * passes * passes, norm * norm);
   optimizer_->apply(
       {learning_rate_, state_.optimizer_step, optim::clip_factor(parts_.config.optimizer, norm)},
       gradients_.span(), parts_.arrays);
+  reducer_->commit();
   state_.optimizer_step += 1;
   return gather_parameters();
 }
@@ -291,8 +289,9 @@ Status Trainer::publish(const Agreement& agreed) {
   // Skipped, not queued, while a rank's storage is behind: the next step asks again.
   const bool is_saving = agreed.checkpoints > 0 && agreed.busy == 0 && agreed.stops == 0;
   PAWL_TRY_VOID(compare_parameters(is_saving));
-  if (is_saving) PAWL_TRY_VOID(save());
-  return {};
+  if (!is_saving) return {};
+  PAWL_TRY_VOID(sum_residuals());
+  return save();
 }
 
 Status Trainer::report_confirmed(const std::string& note) {
@@ -351,7 +350,17 @@ Status Trainer::save() {
   return {};
 }
 
+// What is saved is the same whoever saves it, and this run goes on with it as one that loads it.
+Status Trainer::sum_residuals() {
+  parts_.pulse.enter(Phase::kReduce);
+  PAWL_TRY_VOID(reducer_->sum_residuals());
+  parts_.pulse.enter(Phase::kOther);
+  return {};
+}
+
+// For all ranks: after it they may save when each has room.
 Status Trainer::barrier() {
+  PAWL_TRY_VOID(sum_residuals());
   parts_.pulse.enter(Phase::kReduce);
   PAWL_TRY_VOID(parts_.ring.barrier());
   parts_.pulse.enter(Phase::kOther);

@@ -94,6 +94,7 @@ class Trainer {
   Status compare_parameters(bool is_saving);
   void add_note(const std::string& text, std::int64_t step);
   Status save();
+  Status sum_residuals();
   Status barrier();
   Status save_and_leave();
   Status finish();

@@ -111,6 +111,26 @@ TEST_CASE("pawl-train: a killed rank is fed by the others, and the result has th
   CHECK(result_of(places.gang) == result_of(undisturbed.gang));
 }
 
+// The curve of the losses after a loss of a rank has other bits: what that one kept is gone.
+TEST_CASE("pawl-train: compressed gangs outlive a rank, and go on with equal parameters",
+          "[trainer]") {
+  for (const char* compression : {"int8", "top_k"}) {
+    Setup setup(40);
+    setup.config.parallel.compression = compression;
+    setup.config.guard.digest_every = 1;
+    setup.folder.write("config.json", format_config(setup.config));
+    Places places(setup, 3);
+    places.place();
+    REQUIRE(train_until(*places.gang[0], 8));
+    places.gang[1]->process().signal(SIGKILL);
+    REQUIRE(places.collect({0, 2}, false));
+    CHECK(places.welcome.start_step >= 8);
+    places.replace(1, setup);
+    places.place();
+    check_done(places.gang, 40);
+  }
+}
+
 TEST_CASE("pawl-train: ranks that wait for a stopped one park as soon as they are told",
           "[trainer]") {
   const Setup setup(kForever);

@@ -158,7 +158,7 @@ TEST_CASE("job_file: the configuration of a Native job is read as the trainer re
 TEST_CASE("job_file: the page about the trainer has every key with its default", "[cli]") {
   const std::string page = read_text(PAWL_SOURCE_DIR "/docs/trainer.md").value();
   const json flat = parse_json(format_config(TrainerConfig{})).flatten();
-  CHECK(flat.size() == 38);
+  CHECK(flat.size() == 39);
   for (const auto& [pointer, value] : flat.items()) {
     std::string key = pointer.substr(1);
     std::ranges::replace(key, '/', '.');
@@ -179,10 +179,11 @@ TEST_CASE("job_file: the page about the trainer has every key with its default",
     config.schedule.warmup_tokens = 1;
     config.model.kind = "mlp";
     config.data.kind = "csv";
+    config.parallel.compression = "top_k";
     json other = parse_json(format_config(config));
     config.data.kind = "tokens";
     other["data"].update(parse_json(format_config(config))["data"]);
-    for (const char* part : {"model", "data", "optimizer", "schedule"}) {
+    for (const char* part : {"model", "data", "parallel", "optimizer", "schedule"}) {
       for (const auto& [key, value] : other[part].items()) {
         INFO(key);
         CHECK(page.find(std::string("| `") + part + "." + key + "` | ") != std::string::npos);

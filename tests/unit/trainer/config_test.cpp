@@ -240,3 +240,32 @@ TEST_CASE("config: what can be sharded", "[trainer]") {
   REQUIRE(config);
   CHECK(parse_config(format_config(*config))->is_sharded());
 }
+
+TEST_CASE("config: what can be compressed, and the hashes of what is not", "[trainer]") {
+  const auto with = [](const std::string& rest) {
+    return R"({"data": {"paths": ["/t"]}, "parallel": {)" + rest + "}";
+  };
+  CHECK(complaint(with(R"("compression": "zip"})")) ==
+        "parallel.compression is \"zip\" but must be one of: none, bf16, int8, sign, top_k");
+  CHECK(complaint(with(R"("compression": "int8", "compression_share": 0.1})")) ==
+        "parallel.compression_share is for parallel.compression top_k alone");
+  CHECK(complaint(with(R"("compression": "top_k", "compression_share": 0})")) ==
+        "parallel.compression_share must be a number from 1e-06 to 1.0");
+  CHECK(complaint(with(R"("compression": "sign"}, "determinism": "exact")")) ==
+        "parallel.compression sign is not for determinism exact, as its sums depend on the number "
+        "of ranks; set one of them to none");
+  CHECK(complaint(with(R"("compression": "bf16", "zero": 1})")) ==
+        "parallel.compression bf16 is not for parallel.zero 1, which sums each part on one rank "
+        "alone; set parallel.zero to 0 or parallel.compression to none");
+  const auto config = parse_config(with(R"("compression": "top_k", "compression_share": 0.5})"));
+  REQUIRE(config);
+  CHECK(config->is_compressed());
+  CHECK(parse_config(format_config(*config))->parallel.compression_share == 0.5);
+  const auto hash = [&](const std::string& rest) { return config_hash(*parse_config(with(rest))); };
+  // Of a version that did not know of compression.
+  CHECK(hash("}") == "2a513571e67f4bd23821f05901f3009150f7285377be79500101f3a29e3fd4f3");
+  CHECK(hash(R"("zero": 1})") ==
+        "ebab43d73a0fb65b6e021600187c48ae1823fe4e6caa3ffedcf326f214191ed8");
+  CHECK(hash("}") != hash(R"("compression": "bf16"})"));
+  CHECK(config_hash(*config) != hash(R"("compression": "top_k"})"));
+}

@@ -34,7 +34,7 @@ void run_rank(Rank& rank, TrainerConfig config, const GangOptions& options) {
   rank.sink = saving::make_no_sink();
   if (!options.checkpoint_uri.empty()) {
     store = *store::open_store(options.checkpoint_uri);
-    const auto states = optim::state_names(config.optimizer);
+    const auto states = saving::stored_arrays(config);
     saving::Shard shard = config.is_sharded()
                               ? saving::Shard(rank.model->tensors(), states, rank.arrays->owned)
                               : saving::Shard(rank.model->tensors(), states, number, world_size);

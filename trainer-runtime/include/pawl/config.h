@@ -62,6 +62,10 @@ struct ParallelConfig {
   // ZeRO's stage. 0: each rank holds the states of the optimizer. 1: 1 / world size of them; adamw
   // and sgd. The bits of the parameters are the same.
   std::int64_t zero = 0;
+  // What goes over the network of a gradient, with error feedback (compress/compressor.h): none
+  // (all of it), bf16, int8, sign, top_k. Not with zero 1, nor with `determinism: exact`.
+  std::string compression = "none";
+  double compression_share = 0.01;  // top_k: of the elements, 1e-6 to 1
 };
 
 struct OptimizerConfig {
@@ -134,6 +138,7 @@ struct TrainerConfig {
 
   bool is_exact() const { return determinism == "exact"; }
   bool is_sharded() const { return parallel.zero > 0; }
+  bool is_compressed() const { return parallel.compression != "none"; }
 };
 
 // Invalid with the field's path and what to write instead.
