@@ -192,14 +192,10 @@ double clip_factor(const OptimizerConfig& config, double norm) {
   return config.clip_norm > 0 && norm > config.clip_norm ? config.clip_norm / norm : 1;
 }
 
-bool can_shard(const OptimizerConfig& config) {
-  return config.kind == "adamw" || config.kind == "sgd";
-}
-
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           const std::vector<models::Tensor>& tensors,
                                           const Ownership& owned) {
-  auto ranges = owned_of(ranges_of(tensors, can_shard(config)), owned);
+  auto ranges = owned_of(ranges_of(tensors, config.works_on_parts()), owned);
   if (config.kind == "adamw") return std::make_unique<AdamW>(config, std::move(ranges));
   if (config.kind == "sgd") return std::make_unique<Sgd>(config, std::move(ranges));
   if (config.kind == "lars") return std::make_unique<Lars>(config, std::move(ranges));

@@ -65,7 +65,5 @@ class Optimizer {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           const std::vector<models::Tensor>& tensors,
                                           const Ownership& owned);
-// Whether the kind can update a part of a tensor without knowing the rest.
-bool can_shard(const OptimizerConfig& config);
 
 }  // namespace pawl::optim
