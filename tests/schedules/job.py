@@ -23,6 +23,7 @@ CONFIG = {"model": {"kind": "gpt", "layers": 2, "heads": 2, "channels": 64, "con
 GROUPS = "/apis/pawl.dev/v1alpha1/namespaces/default/workergroups"
 JOBS = "/apis/pawl.dev/v1alpha1/namespaces/default/trainingjobs"
 PODS = "/api/v1/namespaces/default/pods"
+PLAIN_LINE = re.compile(r"^(?:\[\d+\] )?step (\d+)/\d+ loss (\S+) learning", re.M)  # without `determinism: exact`
 LINE = re.compile(r"^(?:\[\d+\] )?step (\d+)/\d+ loss \S+ \((\S+)\)", re.M)  # more than one rank a log: with the rank
 
 
@@ -185,10 +186,10 @@ class Job:
 
     # ---- what is left of it
 
-    def losses(self):
+    def losses(self, line=LINE):
         """(step, bits of its loss, log) of every line that any rank 0 wrote."""
         for log in sorted((self.run / "logs").glob("*.log")):
-            for step, bits in LINE.findall(log.read_text(errors="replace")):
+            for step, bits in line.findall(log.read_text(errors="replace")):
                 yield int(step), bits, log.name
 
     def validations(self):

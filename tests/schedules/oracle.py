@@ -2,7 +2,9 @@
 protocol: steps follow each other and are made with the same samples (I1, I2, I6, I7: the bits of the loss), generations
 are committed one after the other (I4, I5), no confirmed step is made again while one that holds the state lives (I10)."""
 
-from job import STEPS, parameters
+from job import PLAIN_LINE, STEPS, parameters
+
+KEPT = "compression.residual."
 
 
 def generations(job):
@@ -105,12 +107,35 @@ def bits_errors(job, reference):
         yield f"the parameters in {final.name} are not those of the undisturbed run"
 
 
+def curve_errors(job, plan, reference):
+    """Of a compressed run, whose ranks compare their parameters themselves: it learns from the same samples, and stores what it keeps."""
+    seen = set()
+    most = 1.2 if plan.compression in ("bf16", "int8") else 1.7  # the others lose much with AdamW
+    for step, loss, log in job.losses(PLAIN_LINE):
+        seen.add(step)
+        usual = float.fromhex(reference.losses[step])
+        if not 0.8 < float(loss) / usual < most:
+            yield f"step {step} has loss {loss} in {log}, and {usual:.4f} without compression"
+    if len(seen) < STEPS / 2:
+        yield f"only {len(seen)} of {STEPS} steps were logged"
+    if len(job.validations()) != 1:
+        yield f"the end says {job.validations()}"
+    final = job.checkpoint(STEPS)
+    if final is None:
+        yield "there is no checkpoint of the last step"
+        return
+    wanted = set(reference.parameters) | {KEPT + name for name in reference.parameters if not name.startswith("adamw.")}
+    if set(parameters(final)) != wanted:
+        yield f"the checkpoint {final.name} has not the tensors that it should have"
+
+
 def errors(job, plan, reference, hits):
     found = []
     # That it is Complete its exit code says: the process may end before it has sent the last event.
     if not job.status().get("finished") or not job.jobs:
         found.append(f"what was watched of it ends with {job.status().get('finished')}, {job.watch_errors}")
-    found += [*record_errors(job, plan), *redone_errors(job, hits, plan.is_sharded), *count_errors(job, plan), *bits_errors(job, reference)]
+    found += [*record_errors(job, plan), *redone_errors(job, hits, plan.is_sharded), *count_errors(job, plan),
+              *(curve_errors(job, plan, reference) if plan.compression else bits_errors(job, reference))]
     if job.processes():
         found.append(f"{len(job.processes())} processes are left")
     return found

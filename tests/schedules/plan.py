@@ -37,8 +37,12 @@ class Plan:
     def is_sharded(self):
         return "spec.runtime.config.parallel.zero" in self.sets
 
+    @property
+    def compression(self):
+        return self.sets.get("spec.runtime.config.parallel.compression", "")
+
     def __str__(self):
-        size = ("sharded, " if self.is_sharded else "") + f"{self.workers} workers" + (f" x {self.per_worker}" if self.per_worker > 1 else "")
+        size = ("sharded, " if self.is_sharded else self.compression + ", " if self.compression else "") + f"{self.workers} workers" + (f" x {self.per_worker}" if self.per_worker > 1 else "")
         size += f", at least {self.least}" if self.least else ""
         return f"seed {self.seed}: {size}; " + ", ".join(map(str, self.faults))
 
@@ -63,4 +67,9 @@ def draw(seed):
     # Nobody holds the whole state: what is lost is made again, with the same bits.
     if rng.random() < 0.2:
         sets["spec.runtime.config.parallel.zero"] = 1
+    # What a lost rank had not sent yet is lost: no bits to compare, but those of the ranks.
+    elif rng.random() < 0.25:
+        sets["spec.runtime.config.parallel.compression"] = rng.choice(["bf16", "int8", "sign", "top_k"])
+        sets["spec.runtime.config.determinism"] = "none"
+        sets["spec.runtime.config.guard.digest_every"] = 5
     return Plan(seed, workers, per_worker, least, sets, faults)

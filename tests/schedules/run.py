@@ -3,7 +3,7 @@
 Each schedule is one `pawl run` (the operator's own code, an embedded API, launchers and processes as on a cluster) of 2 to
 5 workers that is hit by up to six faults: processes, launchers and whole pods are killed, frozen and woken up late, told
 to terminate and deleted, the leading one as well; the API is away; the size changes. It has to complete, with the bits of a
-run that nobody disturbed, and oracle.py has more. A failure leaves its folder, and prints the command that tries the
+run that nobody disturbed (or, with compressed gradients, near its losses), and oracle.py has more. A failure leaves its folder, and prints the command that tries the
 schedule again. The last line is RESULT {json}.
 """
 
