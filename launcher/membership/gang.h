@@ -83,7 +83,8 @@ class Gang {
   // gang_size.cpp
   bool is_almost_through() const;
   bool has_started() const;  // to train, in this generation
-  bool has_saved_first();    // true: a change that can wait may begin
+  // Asks for a checkpoint where one is due first. True: a change that can wait may begin.
+  bool save_before_change();
   void reform_for_size();
   std::optional<std::pair<std::string, Change>> change_of_size() const;
   void drop_unwanted();
@@ -135,6 +136,7 @@ class Gang {
   bool is_reforming() const;  // until the new generation runs
   bool tells_steps() const;   // or has, in this run
   bool has_got_on() const;    // since the gang was broken last
+  bool has_stored_since(int publications) const;
   void note_step(std::int64_t step);
   std::optional<NextStart> best_start();
 
@@ -197,6 +199,7 @@ class Gang {
   std::optional<SteadyPoint> broken_since_;
   int reforms_ = 0;               // since the last new step
   std::int64_t reformed_at_ = 0;  // the newest confirmed step then
+  int reformed_with_ = 0;         // checkpoints, by us
   bool is_explained_ = false, is_program_blamed_ = false;
 
   bool wants_finished_ = false;

@@ -84,8 +84,7 @@ void Gang::leave_out() {
   for (const PeerId peer : std::vector(roster_.members)) {
     Joiner& joiner = roster_.joiners.at(peer);
     if (peer == kSelfPeer) continue;
-    const bool may_go = is_idle(joiner) && !joiner.is_lost && joiner.parked &&
-                        roster_.holds_state() && roster_.is_held_by_others(joiner, true);
+    const bool may_go = is_idle(joiner) && !joiner.is_lost && roster_.is_dispensable(joiner, true);
     if (!is_gone(joiner) && !may_go) continue;
     const bool has_fallen_silent = is_gone(joiner) && !joiner.is_leaving && !joiner.has_left;
     if (has_fallen_silent && is_sure) flaps_.note(joiner.join.node, 1);

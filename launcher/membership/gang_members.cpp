@@ -152,10 +152,10 @@ void Gang::on_leaving(Joiner& joiner) {
   } else if (lives()) {
     joiner.is_leaving = true;
     is_explained_ = true;
-    const bool is_saved_first = stage_ == Stage::kRunning && has_started() && !has_saved_first();
     // Who has trained to the end will be through before long.
-    if (!is_leader && !is_almost_through() && !is_saved_first)
-      begin_reform(why, Change::kWorkerLeft);
+    if (is_leader || is_almost_through()) return;
+    const bool may_save = stage_ == Stage::kRunning && has_started();
+    if (!may_save || save_before_change()) begin_reform(why, Change::kWorkerLeft);
   } else if (stage_ == Stage::kGathering && is_leader) {
     end(StopReason::kDrained, false, "the leading launcher was told to terminate");
   } else if (stage_ == Stage::kGathering) {
@@ -278,6 +278,7 @@ void Gang::fill_places() {
     joiner.losses = lost.losses;
     joiner.lost_in = lost.lost_in;
     joiner.lost_at = lost.lost_at;
+    joiner.stored_then = lost.stored_then;
     if (joiner.join.self == lost.join.self) failures_.forget_silence(joiner.join.self.uid);
     ctx_.note("place_filled", joiner.join.pod + " is member " + std::to_string(joiner.member_rank) +
                                   " from now on");

@@ -18,6 +18,7 @@ struct Joiner {
   int losses = 0;            // generations that a process of its was lost in, without a new step
   std::int64_t lost_in = 0;  // the newest of them
   std::int64_t lost_at = 0;  // the newest confirmed step then
+  int stored_then = 0;       // checkpoints, by this leader
   SteadyPoint last_heard{}, last_sent{};
   int member_rank = -1;
   SteadyPoint lost_since{}, rejoin_by{};

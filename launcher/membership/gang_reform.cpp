@@ -19,8 +19,10 @@ void Gang::on_process_lost(Joiner& joiner, const api::Failure& failure) {
   if (stage_ != Stage::kRunning && stage_ != Stage::kReforming) return;
   if (std::exchange(joiner.lost_in, roster_.generation) == roster_.generation)
     return begin_reform(failure.message, change_of(failure.cause));
-  if (saves_.confirmed() > joiner.lost_at) joiner.losses = 0;
+  if (saves_.confirmed() > joiner.lost_at || has_stored_since(joiner.stored_then))
+    joiner.losses = 0;
   joiner.lost_at = saves_.confirmed();
+  joiner.stored_then = saves_.publications();
   if (++joiner.losses > ctx_.timings.reforms_max) {
     give_up_reform("the processes of " + joiner.join.pod + " were killed " +
                    std::to_string(joiner.losses) + " times without a new step");
@@ -57,6 +59,7 @@ void Gang::break_up(const std::string& why, Change change) {
   const bool is_trouble = ctx_.keeps_processes() || !is_blameless;
   reforms_ = has_got_on() ? 1 : reforms_ + (is_trouble ? 1 : 0);
   reformed_at_ = std::max(reformed_at_, saves_.confirmed());
+  reformed_with_ = saves_.publications();
   reform_why_ = why;
   stage_ = Stage::kReforming;
   if (reforms_ > ctx_.timings.reforms_max && (ctx_.keeps_processes() || is_explained_)) {
@@ -110,7 +113,14 @@ void Gang::note_step(std::int64_t step) {
                                    " ms after the one before it was broken");
 }
 
+// Steps that are made again are not new; where no memory outlives a loss, what is stored of them is
+// a gain.
+bool Gang::has_stored_since(int publications) const {
+  return roster_.holds_parts() && saves_.publications() > publications;
+}
+
 bool Gang::has_got_on() const {
+  if (has_stored_since(reformed_with_)) return true;
   if (ctx_.keeps_processes() || saves_.confirmed() > 0) return saves_.confirmed() > reformed_at_;
   return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_proven;
 }

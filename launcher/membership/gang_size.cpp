@@ -24,7 +24,7 @@ bool Gang::has_started() const {
   return ctx_.now.steady - running_since_ >= ctx_.timings.foreign_started;
 }
 
-bool Gang::has_saved_first() {
+bool Gang::save_before_change() {
   if (!save_first_.is_needed()) return true;
   if (save_first_.begin()) broadcast(AskCheckpoint{});
   return save_first_.is_over();
@@ -36,7 +36,7 @@ void Gang::reform_for_size() {
   if (!ctx_.record->spec.has_successors || ctx_.record->spec.is_stopping) return;
   if (is_almost_through()) return;
   const auto change = change_of_size();
-  if (change && has_saved_first()) return begin_reform(change->first, change->second);
+  if (change && save_before_change()) return begin_reform(change->first, change->second);
   if (!change && !roster_.has_to_go()) save_first_.forget();
 }
 
@@ -109,8 +109,8 @@ void Gang::drop_unwanted() {
     const bool is_gone =
         joiner.is_lost &&
         (joiner.is_newcomer || (is_unwanted && is_enough() && roster_.is_start_known()));
-    const bool can_go = is_unwanted && !joiner.is_lost && joiner.parked && !roster_.is_short() &&
-                        roster_.holds_state() && roster_.is_held_by_others(joiner, false);
+    const bool can_go = is_unwanted && !joiner.is_lost && !roster_.is_short() &&
+                        roster_.is_dispensable(joiner, false);
     if (!is_gone && !can_go) continue;
     ctx_.note("member_dropped", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     std::erase(roster_.members, peer);
@@ -149,7 +149,7 @@ void Gang::hand_over() {
   if (!roster_.joiners.at(kSelfPeer).is_leaving && is_almost_through()) return;
   const Joiner* next_leader = roster_.heir();
   if (next_leader == nullptr) return;
-  if (stage_ == Stage::kRunning && has_started() && !has_saved_first()) return;
+  if (stage_ == Stage::kRunning && has_started() && !save_before_change()) return;
   const Join& join = next_leader->join;
   api::WorkerGroupStatus next = desired();
   next.term += 1;

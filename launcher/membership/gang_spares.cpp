@@ -67,9 +67,7 @@ void Gang::drop_surplus() {
     if (!has_surplus()) return;
     Joiner& joiner = roster_.joiners.at(peer);
     if (peer == kSelfPeer || joiner.is_lost || !roster_.is_wanted(joiner)) continue;
-    const bool is_held =
-        joiner.parked && roster_.holds_state() && roster_.is_held_by_others(joiner, true);
-    if (roster_.may_hold(joiner) && !is_held) continue;
+    if (roster_.may_hold(joiner) && !roster_.is_dispensable(joiner, true)) continue;
     ctx_.note("member_spared", joiner.join.pod + ", slot " + std::to_string(joiner.join.slot));
     std::erase(roster_.members, peer);
     proposal_.reset();  // was of more

@@ -166,7 +166,7 @@ void Member::tell_ready() {
   for (const Process& process : processes_) {
     if (process.hello->config_hash != ready.config_hash)
       ready.config_hash = "different on one host";
-    ready.holds_part = ready.holds_part || process.hello->holds_part;
+    ready.holds_part = ready.holds_part || process.holds_part;
   }
   ready_told_on_ = link_.joins();
   link_.send(std::move(ready));
@@ -218,6 +218,7 @@ void Member::on_process_said(const ProcessSaid& said) {
   Process& process = processes_[static_cast<std::size_t>(said.local_rank)];
   if (const auto* hello = std::get_if<channel::Hello>(&said.message)) {
     process.hello = *hello;
+    process.holds_part = hello->holds_part;
     // A foreign process that speaks the channel has its place already.
     if (!is_native()) welcome();
   } else if (const auto* sealed = std::get_if<channel::Sealed>(&said.message)) {

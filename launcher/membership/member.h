@@ -50,6 +50,7 @@ class Member {
     bool is_working = false;       // in the generation that was entered; else it is at rest
     Holding held;                  // of a process at rest
     std::int64_t welcomed_in = 0;  // the newest generation, this process or one that it replaced
+    bool holds_part = false;       // of the state, as that one
     std::string killed_why;        // by us
     bool is_hung = false;          // … because it neither went on nor ended
     std::optional<SteadyPoint> killed_at;

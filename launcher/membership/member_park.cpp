@@ -96,9 +96,8 @@ void Member::tell_parked() {
     parked.held.push_back(held);
     // One that holds nothing may have come in the place of one that did; not where each has a part
     // alone.
-    const bool has_whole = is_native() && !(process.hello && process.hello->holds_part);
-    const bool may_have_held =
-        has_whole && process.welcomed_in == parking_->generation && held.generation == 0;
+    const bool may_have_held = is_native() && !process.holds_part &&
+                               process.welcomed_in == parking_->generation && held.generation == 0;
     parked.has_never_held =
         parked.has_never_held || has_surely_never_held(parking_->generation, held, may_have_held);
     parked.has_ended = parked.has_ended || process.exit_code == 0;
@@ -131,6 +130,7 @@ void Member::outlive(const ProcessExited& exited) {
   Process next;
   next.is_running = is_native();
   next.welcomed_in = process.welcomed_in;
+  next.holds_part = process.holds_part;
   process = std::move(next);
   // What is being written will be there without it; nothing of it can be tried again.
   for (Write& write : writes_) {

@@ -65,6 +65,9 @@ class Roster {
   bool is_start_known() const;
   bool holds_state() const;
   bool holds_parts() const;  // each member one, and nobody the whole
+  // It is at rest, and others have what it has: in memory or, where nobody holds the whole, storage
+  // has all that it has to give.
+  bool is_dispensable(const Joiner& joiner, bool with_unwanted) const;
   // The lowest that holds the state of `start`; -1: none.
   int source_rank(const NextStart& start) const;
   std::vector<PeerId> dropped() const;

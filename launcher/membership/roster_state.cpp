@@ -22,7 +22,13 @@ bool Roster::holds_state() const {
 }
 
 bool Roster::holds_parts() const {
-  return std::ranges::any_of(joiners, [](const auto& entry) { return entry.second.holds_part; });
+  return count_members([](const Joiner& joiner) { return joiner.holds_part; }) > 0;
+}
+
+bool Roster::is_dispensable(const Joiner& joiner, bool with_unwanted) const {
+  if (!joiner.parked || !holds_state()) return false;
+  const bool is_giving = holds_parts() && joiner.parked->is_writing;
+  return !is_giving && is_held_by_others(joiner, with_unwanted);
 }
 
 int Roster::source_rank(const NextStart& start) const {

@@ -17,19 +17,19 @@ class SaveFirst {
       : ctx_(ctx), roster_(roster), saves_(saves) {}
 
   bool is_needed() const { return roster_.holds_parts() && ctx_.id.has_checkpoints; }
-  // True: the members are to be asked for one.
+  // With each decision, while a change waits. True: the members are to be asked for one.
   bool begin();
   // It is stored, or has had its time.
   bool is_over() const;
   // The change has begun, or none is wanted any more.
-  void forget() { since_.reset(); }
+  void forget() { since_ = leaver_since_ = std::nullopt; }
 
  private:
   const Context& ctx_;
   const Roster& roster_;
   const Saves& saves_;
-  std::optional<SteadyPoint> since_;
-  std::int64_t step_ = 0;  // the newest confirmed one then
+  std::optional<SteadyPoint> since_, leaver_since_;  // a member waits to go
+  std::int64_t step_ = 0;                            // the newest confirmed one then
 };
 
 }  // namespace pawl::membership

@@ -11,6 +11,7 @@ void Saves::begin_generation(std::int64_t start_step) {
   ledger_.begin_generation(static_cast<int>(roster_.members.size()) * ctx_.id.processes,
                            start_step);
   asked_ = done_ = ctx_.record->status.checkpoint_done;
+  stored_ = -1;
 }
 
 void Saves::on_shard_failed(const ShardFailed& failed, const Joiner& whose) {
@@ -53,6 +54,8 @@ bool Saves::on_published(const PublishDone& done) {
     publishing_.reset();
     return false;
   }
+  if (publishing_->generation == roster_.generation) stored_ = done.step;
+  ++publications_;
   publishing_.reset();
   failures_ = api::CheckpointFailures{};
   api::CheckpointStatus checkpoint = done.checkpoint;
@@ -113,8 +116,6 @@ void Saves::note_asked() {
   asked_ = ctx_.record->spec.checkpoint_now;
   asked_at_step_ = ledger_.confirmed();
 }
-
-std::int64_t Saves::stored() const { return checkpoint_ ? checkpoint_->step : -1; }
 
 const api::Failure* Saves::last_error() const {
   return error_ && error_->step >= ledger_.newest() ? &error_->failure : nullptr;

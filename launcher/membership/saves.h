@@ -41,7 +41,8 @@ class Saves {
     return publishing_ && !publishing_->retry_at;
   }
   bool is_storing() const { return is_publishing() && publishing_->is_sent; }
-  std::int64_t stored() const;  // step of the newest checkpoint that was published by us; -1: none
+  std::int64_t stored() const { return stored_; }  // the newest step of this generation; -1: none
+  int publications() const { return publications_; }  // by us, in all generations
   // The newest state that anybody sealed could not be stored.
   const api::Failure* last_error() const;
   void tell(api::WorkerGroupStatus& status) const;
@@ -71,7 +72,8 @@ class Saves {
   std::optional<SaveError> error_;                   // of the newest step that was given up
   std::optional<api::CheckpointStatus> checkpoint_;  // published by us, newest
   std::optional<api::CheckpointFailures> failures_;  // once one was saved or lost
-  std::int64_t failed_step_ = -1;
+  std::int64_t failed_step_ = -1, stored_ = -1;
+  int publications_ = 0;
   std::int64_t asked_ = 0, asked_at_step_ = 0, done_ = 0;  // done_: what was asked for
 };
 

@@ -93,9 +93,7 @@ Result<Welcome> ChannelSession::wait_for_place() {
 
 Result<Orders> ChannelSession::poll() {
   PAWL_TRY_VOID(pump(milliseconds{0}));
-  const Orders orders = orders_;
-  orders_.is_checkpoint_wanted = false;
-  return orders;
+  return orders_;
 }
 
 Status ChannelSession::report(const Report& report) { return send(report); }
@@ -122,6 +120,7 @@ std::span<std::byte> ChannelSession::buffer(int number) {
 
 Status ChannelSession::seal(const Sealed& sealed) {
   buffers_[static_cast<std::size_t>(sealed.buffer)].is_free = false;
+  orders_.is_checkpoint_wanted = false;  // and not before: a rank's storage may be behind
   return send(sealed);
 }
 

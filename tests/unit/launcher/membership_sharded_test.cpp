@@ -2,7 +2,9 @@
 // nobody is kept for what is in its memory.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <chrono>
+#include <utility>
 
 #include "common/api/contract.h"
 #include "gang_world.h"
@@ -152,4 +154,65 @@ TEST_CASE("sharded: a change that is not wanted any more leaves no checkpoint to
   world.pass(100ms);
   CHECK(world.told<channel::CheckpointNow>(0) != nullptr);  // anew
   CHECK(world.told<channel::Park>(0) == nullptr);
+}
+
+TEST_CASE("sharded: who writes its part of a checkpoint is kept until it is stored", "[launcher]") {
+  GangWorld world = sharded(3, 2);
+  world.are_writes_held = true;
+  world.seal_all(11);
+  world.report(11);
+  world.exit_process(2, -1, 9);
+  for (const std::size_t node : {0, 1}) world.park(node, 11, 0);
+  world.pass(5s);  // its next process does not come up
+  CHECK(world.status().generation == 1);
+  world.are_writes_held = false;
+  world.stored = {.step = 11, .load_uri = "file:///store/11"};
+  for (const auto& [node, written] : std::exchange(world.held_writes, {}))
+    world.give(node, written);
+  world.pass(2s);
+  CHECK(world.published.back() == 11);
+  CHECK(world.status().generation == 2);
+  CHECK(world.status().start_step == 11);
+  CHECK(world.members() == std::vector<std::string>{"uid-0", "uid-1"});
+}
+
+TEST_CASE("sharded: losses with a checkpoint between them are no row of losses", "[launcher]") {
+  GangWorld world = sharded(2);
+  const bool saves = GENERATE(true, false);
+  for (int loss = 0; loss < 5; ++loss) {
+    if (saves) save(world, 5 + loss);
+    const std::int64_t generation = world.status().generation;
+    world.exit_process(1, -1, 9);
+    world.park(0, 9, 0);
+    world.come_up(1);
+    world.pass(500ms);
+    if (!saves && world.node(0).was_stopped) break;
+    CHECK(world.status().generation == generation + 1);
+  }
+  CHECK(world.node(0).was_stopped != saves);
+}
+
+TEST_CASE("sharded: that a process was replaced keeps nobody", "[launcher]") {
+  GangWorld world = sharded(2);
+  world.resize(1);
+  world.exit_process(0, -1, 9);
+  world.park(1, 10, 0);
+  world.pass(500ms);
+  world.come_up(0);
+  world.pass(1s);
+  CHECK(world.status().generation == 2);
+  CHECK(world.members() == std::vector<std::string>{"uid-0"});
+  CHECK(world.node(0).notes.size() < 40);
+}
+
+TEST_CASE("sharded: a worker that is told to go while another change waits has its own time",
+          "[launcher]") {
+  GangWorld world = sharded(3, 2);
+  world.come_up(world.resize(4));
+  world.pass(12s);
+  world.give(2, TerminationAsked{});
+  world.pass(5s);
+  CHECK(world.told<channel::Park>(0) == nullptr);
+  world.pass(6s);
+  CHECK(world.told<channel::Park>(0) != nullptr);
 }
