@@ -297,6 +297,7 @@ std::string Link::verdict(const Receiving& receiving, SteadyPoint since) const {
                      .bucket = frame.bucket,
                      .is_broadcast = frame.operation == Operation::kBroadcast,
                      .begun = begun_,
+                     .may_have_begun = begun_ == 0 && exchanges_ > 0,
                      .is_receiving = !receiving.is_done(),
                      .waited = RealClock{}.steady_now() - since});
 }

@@ -56,6 +56,7 @@ std::string verdict_of(const Standing& s) {
   } else {
     text = name(s.rank - s.begun - 1) + " did not start " + operation + " that " +
            waiting_text(s, s.begun);
+    if (s.may_have_begun) text += ", unless it waits in it, too";
     if (s.begun == 1) text += ", unless " + previous + " stands still";
     if (s.begun > 1) text += ", unless one of these stands still";
   }

@@ -19,6 +19,8 @@ struct Standing {
   bool is_broadcast = false;
   // Ranks before this one, the nearest first, that are known to have begun the operation.
   int begun = 0;
+  // None is known, and the one before had nothing to send so far: a sum of a few numbers.
+  bool may_have_begun = false;
   bool is_receiving = true;  // false: all has come, and what was sent is not taken
   std::chrono::nanoseconds waited{};
 };

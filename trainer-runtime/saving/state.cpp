@@ -199,6 +199,9 @@ void Shard::fill(const optim::TrainingArrays& arrays, std::span<std::byte> out) 
   PAWL_CHECK(out.size() == bytes(), "a shard's buffer has the wrong size");
   std::vector<std::span<const float>> sources = arrays.spans();
   sources.push_back(arrays.residual.values.span());
+  const bool has_residual = !parts_.empty() && parts_.back().array + 1 == sources.size();
+  PAWL_CHECK(!has_residual || arrays.residual.is_summed,
+             "a residual is stored before it is summed");
   std::memcpy(out.data(), header_.data(), header_.size());
   std::byte* to = out.data() + header_.size();
   for (const Part& part : parts_) {

@@ -67,6 +67,7 @@ Status take_start(Run& run, const Welcome& gang, Memory& memory) {
     PAWL_TRY_VOID(take_from_storage(run, gang, memory));
   } else if (gang.source_rank >= 0) {
     const parallel::HandOver how{gang.source_rank, holds, saving::encode_state(memory.state)};
+    memory.is_untouched = false;
     PAWL_TRY(scalars, parallel::hand_over(*run.ring, how, run.arrays));
     PAWL_TRY(state, saving::decode_state(scalars));
     memory.state = state;

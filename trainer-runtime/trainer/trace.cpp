@@ -30,7 +30,8 @@ Trace::Trace(const TraceConfig& config, TraceOptions options, const collective::
       ring_(ring),
       clock_(clock),
       first_step_(options_.start_step + config.first_step),
-      told_at_(clock.steady_now()) {
+      told_at_(clock.steady_now()),
+      told_waited_(ring.times().waited) {
   if (!is_wanted()) return;
   events_.reserve(options_.events_max);
   records_.reserve(options_.events_max);

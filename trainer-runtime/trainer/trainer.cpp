@@ -358,9 +358,7 @@ Status Trainer::sum_residuals() {
   return {};
 }
 
-// For all ranks: after it they may save when each has room.
 Status Trainer::barrier() {
-  PAWL_TRY_VOID(sum_residuals());
   parts_.pulse.enter(Phase::kReduce);
   PAWL_TRY_VOID(parts_.ring.barrier());
   parts_.pulse.enter(Phase::kOther);
@@ -372,6 +370,7 @@ Status Trainer::save_and_leave() {
   PAWL_TRY_VOID(barrier());
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
+  PAWL_TRY_VOID(sum_residuals());
   PAWL_TRY_VOID(parts_.sink.drain());
   PAWL_TRY_VOID(save());
   return parts_.sink.drain();
@@ -381,6 +380,7 @@ Status Trainer::save_and_leave() {
 // text is tried. A rank whose storage is behind, so that it has to wait for room, does so after the
 // last collective: the others would take it for dead.
 Status Trainer::finish() {
+  if (parts_.sink.is_saving()) PAWL_TRY_VOID(sum_residuals());
   PAWL_TRY_VOID(barrier());
   confirmed_ = applied_;
   PAWL_TRY_VOID(report_confirmed(""));
