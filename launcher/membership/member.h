@@ -50,7 +50,7 @@ class Member {
     bool is_working = false;       // in the generation that was entered; else it is at rest
     Holding held;                  // of a process at rest
     std::int64_t welcomed_in = 0;  // the newest generation, this process or one that it replaced
-    bool holds_part = false;       // of the state, as that one
+    bool holds_part = false;       // of the state; also before it has said so
     std::string killed_why;        // by us
     bool is_hung = false;          // … because it neither went on nor ended
     std::optional<SteadyPoint> killed_at;
@@ -66,7 +66,6 @@ class Member {
     SteadyPoint deadline{};
     bool is_reported = false, is_writing_told = false;
   };
-
   struct Write {
     WriteShard shard;
     int tries = 1;

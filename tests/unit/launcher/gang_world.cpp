@@ -165,7 +165,6 @@ void GangWorld::act(std::size_t index, const HangUp& hang_up) {
 }
 
 void GangWorld::act(std::size_t index, const SelectCheckpoint&) { give(index, stored); }
-
 void GangWorld::act(std::size_t index, const StartProcesses& start) {
   nodes[index].has_processes = true;
   ++nodes[index].starts;
@@ -173,7 +172,6 @@ void GangWorld::act(std::size_t index, const StartProcesses& start) {
 }
 
 void GangWorld::act(std::size_t index, const ReplaceProcess&) { ++nodes[index].replacements; }
-
 void GangWorld::act(std::size_t index, const KillProcess&) { ++nodes[index].kills; }
 
 void GangWorld::act(std::size_t index, const TellProcess& tell) {
@@ -205,7 +203,6 @@ void GangWorld::act(std::size_t index, const WriteShard& shard) {
 void GangWorld::act(std::size_t, const DiscardCheckpoint& discard) {
   discarded.push_back(discard.step);
 }
-
 void GangWorld::act(std::size_t, const CleanUpCheckpoints& clean_up) {
   cleaned_up.push_back(clean_up.generation);
 }
@@ -254,14 +251,15 @@ void GangWorld::seal_all(std::int64_t step) {
   }
 }
 
+api::channel::Hello GangWorld::hello(std::uint16_t port) const {
+  return {.data_port = port, .config_hash = "h", .holds_part = options.holds_parts};
+}
+
 void GangWorld::hello_all() {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (int local = 0; local < options.processes; ++local) {
       const auto port = static_cast<std::uint16_t>(4000 + 10 * i + static_cast<std::size_t>(local));
-      say(i,
-          api::channel::Hello{
-              .data_port = port, .config_hash = "h", .holds_part = options.holds_parts},
-          local);
+      say(i, hello(port), local);
     }
   }
 }
@@ -306,10 +304,7 @@ const api::channel::Welcome& GangWorld::welcome(std::size_t index) const {
   return *found;
 }
 
-void GangWorld::come_up(std::size_t index) {
-  say(index, api::channel::Hello{
-                 .data_port = 5000, .config_hash = "h", .holds_part = options.holds_parts});
-}
+void GangWorld::come_up(std::size_t index) { say(index, hello(5000)); }
 
 void GangWorld::park(std::size_t index, std::int64_t step, std::int64_t generation) {
   say(index, api::channel::Parked{.generation = generation, .step = step});

@@ -17,8 +17,7 @@
 namespace pawl::membership::test {
 
 struct WorldOptions {
-  int launchers = 2;
-  int processes = 1;
+  int launchers = 2, processes = 1;
   api::RuntimeKind runtime = api::RuntimeKind::kNative;
   bool has_checkpoints = true;
   bool is_in_place = true;
@@ -52,7 +51,6 @@ class GangWorld {
  public:
   explicit GangWorld(const WorldOptions& options);
   static GangWorld training(int launchers = 3, int least = 0);  // at step 10; node 0 leads
-
   static GangWorld smaller();  // of three, the last is lost, and the others are at step 12
 
   // Lets everything happen that can, without time passing.
@@ -96,7 +94,6 @@ class GangWorld {
   }
 
   const api::channel::Welcome& welcome(std::size_t index) const;  // the newest
-
   WorldOptions options;
   api::WorkerGroup record;
   std::vector<Node> nodes;
@@ -115,6 +112,7 @@ class GangWorld {
   FakeClock clock;
 
  private:
+  api::channel::Hello hello(std::uint16_t port) const;
   void perform(std::size_t node, const Action& action);
   void act(std::size_t node, const ReadRecord& action);
   void act(std::size_t node, const WatchRecord& action);

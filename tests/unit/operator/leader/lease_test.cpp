@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "common/kube/requests.h"
 #include "tests/unit/operator/leader/lease_world.h"
 
 using namespace pawl;
